@@ -12,7 +12,8 @@ void crash_point_pass(const char *name)
     static atomic_long passes;
     const char *wanted = getenv("BELFRY_CRASH_AT");
     size_t bytes = strlen(name);
-    if (wanted == NULL || strncmp(wanted, name, bytes) != 0 || (wanted[bytes] != '\0' && wanted[bytes] != ':'))
+    if (wanted == NULL || strncmp(wanted, name, bytes) != 0 ||
+        (wanted[bytes] != '\0' && wanted[bytes] != ':'))
         return;
     long at = wanted[bytes] == ':' ? strtol(wanted + bytes + 1, NULL, 10) : 1;
     if (atomic_fetch_add(&passes, 1) + 1 == at)
