@@ -1,0 +1,36 @@
+/* Why this process should get no work: what /readyz answers. Each part of the program (a loop, a client)
+ * has a slot and says "ready" or a reason; the process is ready when every slot is and it is not leaving.
+ * A slot with a beat is also not ready when it made no progress for beat_max_ms. Thread safe. */
+#ifndef BELFRY_BASE_READINESS_H
+#define BELFRY_BASE_READINESS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+
+enum { READINESS_SLOTS_MAX = 16, READINESS_REASON_MAX = 200 };
+
+struct readiness;
+
+/* NULL when the heap is empty. The clock is copied. */
+struct readiness *readiness_new(const struct clock *clock);
+void readiness_free(struct readiness *readiness);
+
+/* A new slot, not ready yet ("starting"). name must live on; asserts that there is room. beat_max_ms 0: no
+ * beat. */
+size_t readiness_add(struct readiness *readiness, const char *name, int64_t beat_max_ms);
+/* A NULL readiness is allowed and does nothing (tests). */
+void readiness_ready(struct readiness *readiness, size_t slot); /* counts as a beat */
+/* No secrets; cut at READINESS_REASON_MAX. Counts as a beat. */
+void readiness_not(struct readiness *readiness, size_t slot, const char *reason);
+void readiness_beat(struct readiness *readiness, size_t slot);
+/* The process leaves: never ready again. */
+void readiness_leave(struct readiness *readiness);
+
+/* True when ready; out gets one line a slot, "name: ready" or "name: reason". out may be NULL. */
+bool readiness_check(const struct readiness *readiness, struct buffer *out);
+
+#endif

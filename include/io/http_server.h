@@ -1,0 +1,160 @@
+/* An HTTP/1.1 server in one thread, over libmicrohttpd, inside a loop that the caller owns.
+ *
+ *     for (;;) {
+ *         poll({http_server_fd(server), POLLIN}, …other fds…, http_server_wait_ms(server));
+ *         http_server_run(server);
+ *         …
+ *     }
+ *
+ * The handler gets one whole request (head and body read, limits kept) and either replies at once or keeps
+ * the request and replies later, from the same thread: an unanswered request waits without a thread.
+ * Always holds: every request that reached the handler gets exactly one http_request_reply, or dies with
+ * http_server_close. A request is void once it was replied to.
+ *
+ * Limits (contracts/reader-api.md): request line and head 16 KiB (414, 431), body 64 KiB (413), idle 30 s,
+ * the whole head within 10 s of its first byte, max_connections (more wait in the listen queue). Strict for
+ * clients; a second Content-Length, or one beside Transfer-Encoding, is refused with 400 and the connection
+ * closed. Every answer carries Request-Id. What the server refuses itself is problem+json too where a head
+ * was read. */
+#ifndef BELFRY_IO_HTTP_SERVER_H
+#define BELFRY_IO_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/span.h"
+#include "base/status.h"
+
+enum {
+    HTTP_HEAD_BYTES_MAX = 16 * 1024,
+    HTTP_BODY_BYTES_MAX = 64 * 1024,
+    HTTP_PARAMETERS_MAX = 64, /* in a query: more are 400 invalid_parameter */
+    HTTP_REPLY_FIELDS_MAX = 16,
+    HTTP_IDLE_S = 30,
+    HTTP_HEAD_MS = 10000
+};
+
+struct http_server;
+struct http_request;
+
+enum http_method {
+    HTTP_GET,
+    HTTP_HEAD,
+    HTTP_POST,
+    HTTP_PUT,
+    HTTP_PATCH,
+    HTTP_DELETE,
+    HTTP_OPTIONS,
+    HTTP_OTHER
+};
+
+/* The request headers a handler may ask for. */
+enum http_header {
+    HTTP_ACCEPT_ENCODING,
+    HTTP_ACCESS_CONTROL_REQUEST_METHOD,
+    HTTP_AUTHORIZATION,
+    HTTP_CONTENT_TYPE,
+    HTTP_IDEMPOTENCY_KEY,
+    HTTP_IF_NONE_MATCH,
+    HTTP_ORIGIN,
+    HTTP_TRACEPARENT
+};
+
+struct http_parameter {
+    struct span name, value; /* percent-decoded, '+' is a blank; may hold any byte */
+};
+
+struct http_field {
+    const char *name, *value; /* value: no control characters */
+};
+
+struct http_reply {
+    int status;
+    const char *content_type; /* NULL: none */
+    struct span body;         /* copied */
+    const struct http_field *fields;
+    size_t field_count; /* at most HTTP_REPLY_FIELDS_MAX */
+};
+
+/* One finished exchange, for the log and metrics. */
+struct http_exchange {
+    enum http_method method;
+    int status;
+    size_t body_bytes; /* of the reply */
+    int64_t took_us;
+    const char *request_id;
+    struct span path; /* raw; may name users and ids */
+    bool complete;    /* the client took the whole reply */
+};
+
+struct http_handler {
+    /* Replies or keeps the request. Called from http_server_run only. */
+    void (*handle)(void *context, struct http_request *request);
+    /* May be NULL. Also for what the server refused itself. */
+    void (*finished)(void *context, const struct http_exchange *exchange);
+    void *context;
+};
+
+struct http_server_options {
+    struct config_address listen;
+    size_t connections_max;
+    struct http_handler handler;
+    struct clock clock;
+};
+
+/* Listens. ST_STOP: the address cannot be bound (field "listen"). */
+MUST_USE enum status http_server_open(const struct http_server_options *options, struct http_server **server,
+                                      struct fault *fault);
+/* Requests that still wait for a reply get 503 unavailable. NULL is allowed. */
+void http_server_close(struct http_server *server);
+/* Takes no new connections and answers "Connection: close" from now on; requests under way go on. */
+void http_server_quiesce(struct http_server *server);
+/* Connections that are open; with quiesce: wait for 0, or for your deadline. */
+size_t http_server_connections(const struct http_server *server);
+
+/* The port in force (listen's may be 0). */
+uint16_t http_server_port(const struct http_server *server);
+/* Readable when http_server_run has work. */
+int http_server_fd(const struct http_server *server);
+/* How long poll may wait before http_server_run must be called anyway; -1: for ever. */
+int http_server_wait_ms(struct http_server *server);
+/* Does what is ready and returns; never blocks. */
+void http_server_run(struct http_server *server);
+
+enum http_method http_request_method(const struct http_request *request);
+/* As it was sent, without the query; not decoded. Begins with '/'. */
+struct span http_request_path(const struct http_request *request);
+/* The decoded query in order, repeats kept. */
+const struct http_parameter *http_request_parameters(const struct http_request *request, size_t *count);
+/* at NULL when it was not sent; the first one when it came more than once. */
+struct span http_request_header(const struct http_request *request, enum http_header header);
+struct span http_request_body(const struct http_request *request);
+/* 24 lower-case hex digits, unique; also in the reply's Request-Id. */
+const char *http_request_id(const struct http_request *request);
+
+/* Anything of the handler's that belongs to the request; freed by the handler before it replies. */
+void http_request_set_own(struct http_request *request, void *own);
+void *http_request_own(const struct http_request *request);
+
+/* Answers; the request is void afterwards. The body is left out for HEAD. When the heap is empty, the
+ * connection is cut. */
+void http_request_reply(struct http_request *request, const struct http_reply *reply);
+/* The house's error answer: RFC 9457 problem+json, "type":"about:blank", title from the status, status, code,
+ * detail, request_id, and one more text member when name is not NULL; fields are added to the reply. */
+struct http_problem {
+    int status;
+    const char *code, *detail;
+    const char *name; /* NULL: none; else a further member, e.g. "parameter" */
+    struct span value;
+    const struct http_field *fields;
+    size_t field_count;
+};
+void http_request_refuse(struct http_request *request, const struct http_problem *problem);
+
+/* One percent-encoded component decoded into out (component.bytes long). False: a bad escape. */
+bool http_percent_decode(struct span component, bool plus_is_blank, char *out, size_t *bytes);
+
+#endif
