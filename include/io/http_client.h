@@ -1,9 +1,10 @@
 /* HTTP POSTs, many in flight, and an honest word about what may have left. libcurl stays in src/io.
  *
- * A struct http_client is used by one thread. Nothing is ever sent twice: libcurl 7.88 repeats a POST by itself
- * when a reused connection dies before the answer, so the body goes through a read callback that cannot be
- * rewound (design.md §2 point 5). HTTP/1.1, http and https only, no redirects, no Expect, certificates checked;
- * each transfer has a connect timeout (the name look-up counts in it) and a total one. */
+ * A struct http_client is used by one thread. Nothing is ever sent twice: libcurl 7.88 repeats a POST by
+ * itself when a reused connection dies before the answer, so the body goes through a read callback that
+ * cannot be rewound (design.md §2 point 5). HTTP/1.1, http and https only, no redirects, no Expect,
+ * certificates checked; each transfer has a connect timeout (the name look-up counts in it) and a total one.
+ */
 #ifndef BELFRY_IO_HTTP_CLIENT_H
 #define BELFRY_IO_HTTP_CLIENT_H
 
@@ -17,8 +18,9 @@
 enum {
     HTTP_CLIENT_IN_FLIGHT_MAX = 64,
     HTTP_CLIENT_HEADERS_MAX = 16,
-    HTTP_CLIENT_RETRY_AFTER_MAX = 2, /* of several Retry-After headers: enough to see that there are several */
-    HTTP_CLIENT_GZIP_OVER = 1024     /* bodies above this go gzipped when asked for */
+    HTTP_CLIENT_RETRY_AFTER_MAX =
+        2,                       /* of several Retry-After headers: enough to see that there are several */
+    HTTP_CLIENT_GZIP_OVER = 1024 /* bodies above this go gzipped when asked for */
 };
 
 struct http_client_settings {
@@ -39,7 +41,8 @@ struct http_request {
 
 /* What is known of a request that came to an end. */
 enum http_transport {
-    HTTP_NOTHING_SENT, /* no byte of the body left (name, connection, TLS, timeouts before it): not accepted */
+    HTTP_NOTHING_SENT, /* no byte of the body left (name, connection, TLS, timeouts before it): not accepted
+                        */
     HTTP_MAYBE,        /* some of it left and no whole answer came: reset, timeout, cut or too large a body */
     HTTP_ANSWERED      /* a whole answer */
 };
@@ -52,7 +55,7 @@ struct http_result {
     struct span retry_after[HTTP_CLIENT_RETRY_AFTER_MAX]; /* raw */
     int retry_after_count;                                /* may be larger than what is kept */
     struct span body;                                     /* unpacked; with HTTP_MAYBE what came of it */
-    const char *cause;   /* a fixed text of libcurl's ("Couldn't connect to server"); "" when answered */
+    const char *cause; /* a fixed text of libcurl's ("Couldn't connect to server"); "" when answered */
     bool timed_out;
     int64_t took_ms;
 };
@@ -60,8 +63,8 @@ struct http_result {
 struct http_client;
 
 /* ST_FATAL: no memory, or libcurl cannot be used. */
-MUST_USE enum status http_client_open(const struct http_client_settings *settings, struct http_client **client,
-                                      struct fault *fault);
+MUST_USE enum status http_client_open(const struct http_client_settings *settings,
+                                      struct http_client **client, struct fault *fault);
 /* Drops what is in flight. Does not wait for a name look-up that hangs. NULL is fine. */
 void http_client_close(struct http_client *client);
 

@@ -63,14 +63,16 @@ struct provider_verdict {
     enum provider_verdict_kind kind;
     char ticket[DISPATCH_TICKET_MAX + 1];
     char error[DISPATCH_ERROR_MAX + 1]; /* "" when sent */
-    char detail[DISPATCH_DETAIL_MAX + 1]; /* short, of our own words: "HTTP 502", "2 tickets for 3 messages" */
+    char
+        detail[DISPATCH_DETAIL_MAX + 1]; /* short, of our own words: "HTTP 502", "2 tickets for 3 messages" */
 };
 
 /* ---- receipts ------------------------------------------------------------------------------------------ */
 
 struct provider_ask {
     struct span ticket; /* distinct within a request */
-    struct span token;  /* when not empty: a receipt whose details name another token loses DeviceNotRegistered */
+    struct span
+        token; /* when not empty: a receipt whose details name another token loses DeviceNotRegistered */
 };
 
 /* Asks for 1 … max_receipt_batch receipts; copies them. Statuses as above. */
@@ -114,16 +116,17 @@ struct provider_answer {
     uint64_t tag;
     bool is_receipts;
     enum provider_answer_kind kind;
-    int http_status;                     /* 0 when none came */
-    char code[DISPATCH_ERROR_MAX + 1];   /* the provider's code for the whole request; "" when none */
-    char cause[DISPATCH_DETAIL_MAX + 1]; /* why there was no answer; "" when there was one */
+    int http_status;                        /* 0 when none came */
+    char code[DISPATCH_ERROR_MAX + 1];      /* the provider's code for the whole request; "" when none */
+    char cause[DISPATCH_DETAIL_MAX + 1];    /* why there was no answer; "" when there was one */
     char excerpt[PROVIDER_EXCERPT_MAX + 1]; /* of a body that is no JSON: cleaned, for the log; else "" */
     bool timed_out;
     int64_t retry_after_ms; /* -1: none or not readable; capped at PROVIDER_RETRY_AFTER_MAX_MS */
     int64_t took_ms;
-    size_t count; /* as submitted; entries below in the same order */
+    size_t count;                            /* as submitted; entries below in the same order */
     const struct provider_verdict *verdicts; /* of a chunk; else NULL */
-    /* Of receipts, when kind is PROVIDER_ANSWER_DATA; else NULL: a failed or malformed answer changes nothing. */
+    /* Of receipts, when kind is PROVIDER_ANSWER_DATA; else NULL: a failed or malformed answer changes
+     * nothing. */
     const struct provider_receipt *receipts;
     size_t unasked; /* receipts in the answer for ids never asked for */
 };

@@ -55,13 +55,13 @@ struct provider_reply; /* one parsed body */
 
 /* What the body is as a whole. */
 struct provider_body {
-    bool json;               /* an object; else nothing below counts */
-    bool errors;             /* "errors" is a list with at least one object */
-    bool oauth;              /* {"error":"invalid_token",…} without errors */
-    bool transient_given, transient; /* isTransient of the first error */
+    bool json;                         /* an object; else nothing below counts */
+    bool errors;                       /* "errors" is a list with at least one object */
+    bool oauth;                        /* {"error":"invalid_token",…} without errors */
+    bool transient_given, transient;   /* isTransient of the first error */
     char code[DISPATCH_ERROR_MAX + 1]; /* of the first error, or the OAuth error; cleaned; "" when none */
-    enum provider_data data; /* null counts as none */
-    size_t data_count;       /* of an array */
+    enum provider_data data;           /* null counts as none */
+    size_t data_count;                 /* of an array */
 };
 
 /* Parses a body; never fails for its content: what is no JSON object gives json = false. NULL when out of
@@ -75,8 +75,8 @@ enum provider_item { PROVIDER_ITEM_NONE, PROVIDER_ITEM_OK, PROVIDER_ITEM_ERROR, 
 struct provider_entry {
     enum provider_item item; /* NONE: absent or null (receipts); UNREADABLE: not an object with a status */
     char ticket[DISPATCH_TICKET_MAX + 1]; /* "" when there was none, or one that is too long or unprintable */
-    char error[DISPATCH_ERROR_MAX + 1];   /* of an error: details.error, cleaned; "ProviderError" without one */
-    char token[PROVIDER_TOKEN_MAX + 1];   /* details.expoPushToken; "" when none. A secret */
+    char error[DISPATCH_ERROR_MAX + 1]; /* of an error: details.error, cleaned; "ProviderError" without one */
+    char token[PROVIDER_TOKEN_MAX + 1]; /* details.expoPushToken; "" when none. A secret */
 };
 
 /* The ticket at index of data; of data that is one object, index 0 is that. Asserts index < count. */
