@@ -56,7 +56,7 @@ double metric_get(const struct metric_set *set, size_t row, size_t value);
 size_t metric_value_index(const struct metric_row *row, const char *value);
 
 /* The whole registry in Prometheus' text format 0.0.4. */
-void metrics_write(const struct metrics *metrics, struct buffer *out);
+void metrics_write(struct metrics *metrics, struct buffer *out);
 
 /* Seconds from 1 ms to 30 s, for latencies. */
 extern const double metric_buckets_seconds[];

@@ -31,6 +31,6 @@ void readiness_beat(struct readiness *readiness, size_t slot);
 void readiness_leave(struct readiness *readiness);
 
 /* True when ready; out gets one line a slot, "name: ready" or "name: reason". out may be NULL. */
-bool readiness_check(const struct readiness *readiness, struct buffer *out);
+bool readiness_check(struct readiness *readiness, struct buffer *out);
 
 #endif

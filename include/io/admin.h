@@ -15,8 +15,8 @@ struct admin;
 
 struct admin_options {
     struct config_address listen;
-    const struct metrics *metrics;
-    const struct readiness *readiness;
+    struct metrics *metrics;
+    struct readiness *readiness;
     struct clock clock;
 };
 
