@@ -1,0 +1,101 @@
+/* Plain HTTP for tests: libcurl's easy interface, one connection a call. */
+#include <criterion/criterion.h>
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/harness.h"
+
+struct growing {
+    char *at;
+    size_t bytes;
+};
+
+static size_t collect(char *data, size_t size, size_t count, void *context)
+{
+    struct growing *text = context;
+    size_t bytes = size * count;
+    char *at = realloc(text->at, text->bytes + bytes + 1);
+    if (at == NULL)
+        return 0;
+    memcpy(at + text->bytes, data, bytes);
+    text->at = at;
+    text->bytes += bytes;
+    at[text->bytes] = '\0';
+    return bytes;
+}
+
+void world_http(const char *method, const char *url, const char *const *headers, const char *body,
+                struct world_reply *reply)
+{
+    struct growing text = {.at = calloc(1, 1)}, head = {.at = calloc(1, 1)};
+    struct curl_slist *list = NULL;
+    for (int i = 0; headers != NULL && headers[i] != NULL; i++)
+        list = curl_slist_append(list, headers[i]);
+    CURL *curl = curl_easy_init();
+    cr_assert(curl != NULL);
+    curl_easy_setopt(curl, CURLOPT_URL, url);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 20000L);
+    curl_easy_setopt(curl, CURLOPT_PATH_AS_IS, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, collect);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, &head);
+    if (body != NULL)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    reply->status = 0;
+    if (curl_easy_perform(curl) == CURLE_OK)
+        curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
+    reply->body = text.at;
+    reply->body_bytes = text.bytes;
+    reply->headers = head.at;
+    curl_easy_cleanup(curl);
+    curl_slist_free_all(list);
+}
+
+void world_reply_done(struct world_reply *reply)
+{
+    free(reply->body);
+    free(reply->headers);
+    memset(reply, 0, sizeof *reply);
+}
+
+static void control(struct world *w, const char *path, const char *json)
+{
+    const char *headers[] = {"Content-Type: application/json", NULL};
+    char url[256];
+    snprintf(url, sizeof url, "%s%s", w->provider_url, path);
+    struct world_reply reply;
+    world_http("POST", url, headers, json, &reply);
+    cr_assert(reply.status == 200 || reply.status == 204, "simulator %s: %ld %s", path, reply.status,
+              reply.body);
+    world_reply_done(&reply);
+}
+
+void simulator_script(struct world *w, const char *json)
+{
+    control(w, "/control/rules", json);
+}
+
+void simulator_reset(struct world *w)
+{
+    control(w, "/control/reset", "{}");
+}
+
+int64_t simulator_stat(struct world *w, const char *name)
+{
+    char url[256], quoted[96];
+    snprintf(url, sizeof url, "%s/control/stats", w->provider_url);
+    snprintf(quoted, sizeof quoted, "\"%s\"", name);
+    struct world_reply reply;
+    world_http("GET", url, NULL, NULL, &reply);
+    const char *at = reply.status == 200 ? strstr(reply.body, quoted) : NULL;
+    cr_assert(at != NULL, "simulator has no figure %s: %s", name, reply.body);
+    int64_t value = strtoll(at + strlen(quoted) + strspn(at + strlen(quoted), ": "), NULL, 10);
+    world_reply_done(&reply);
+    return value;
+}
