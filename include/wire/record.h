@@ -1,0 +1,27 @@
+/* One Kafka record as the parsers of this layer take it: bytes in, and what the broker knows about them. */
+#ifndef BELFRY_WIRE_RECORD_H
+#define BELFRY_WIRE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/span.h"
+
+struct wire_record {
+    struct span value;       /* the record's value; a null one (tombstone) is never handed in */
+    struct span traceparent; /* the value of the header of this name; empty when there is none */
+    int64_t timestamp_us;    /* the broker's; negative: it has none */
+    int64_t now_us;          /* the wall clock when it was taken */
+    int32_t partition;
+    int64_t offset;
+    size_t bytes_max; /* record_max_bytes: a longer value is too_big */
+};
+
+/* The reason codes of contracts/events.md, in fault.code of an ST_REJECT. */
+#define REASON_JSON       "json" /* not UTF-8, not JSON, a lone surrogate, a doubled name, a number too big */
+#define REASON_NOT_OBJECT "not_object" /* JSON, but not an object */
+#define REASON_FIELD      "field"      /* a missing, mistyped, empty or too long member: fault.field */
+#define REASON_NUL        "nul"        /* U+0000 in a string or a member's name */
+#define REASON_TOO_BIG    "too_big"    /* too long or too deep; the text has both sizes */
+
+#endif
