@@ -155,10 +155,12 @@ struct world_reply {
 void world_http(const char *method, const char *url, const char *const *headers, const char *body,
                 struct world_reply *reply);
 void world_reply_done(struct world_reply *reply);
-/* POST /control with one rule (see simulator.h), POST /control/reset, GET /control/stats into text. */
+/* POST /control/script with one rule or an array (see simulator.h), POST /control/reset, one figure of GET
+ * /control/stats. */
 void simulator_script(struct world *w, const char *json);
 void simulator_reset(struct world *w);
-int64_t simulator_stat(struct world *w, const char *name);
+/* group: "send", "receipts", "preferences"; name: "calls", "accepted", "largest" … */
+int64_t simulator_stat(struct world *w, const char *group, const char *name);
 /* Lines in the record of accepted messages that hold text (NULL: all). */
 int64_t simulator_accepted(struct world *w, const char *text);
 

@@ -78,7 +78,7 @@ static void control(struct world *w, const char *path, const char *json)
 
 void simulator_script(struct world *w, const char *json)
 {
-    control(w, "/control/rules", json);
+    control(w, "/control/script", json);
 }
 
 void simulator_reset(struct world *w)
@@ -86,16 +86,19 @@ void simulator_reset(struct world *w)
     control(w, "/control/reset", "{}");
 }
 
-int64_t simulator_stat(struct world *w, const char *name)
+int64_t simulator_stat(struct world *w, const char *group, const char *name)
 {
-    char url[256], quoted[96];
+    char url[256], of_group[96], of_name[96];
     snprintf(url, sizeof url, "%s/control/stats", w->provider_url);
-    snprintf(quoted, sizeof quoted, "\"%s\"", name);
+    snprintf(of_group, sizeof of_group, "\"%s\"", group);
+    snprintf(of_name, sizeof of_name, "\"%s\"", name);
     struct world_reply reply;
     world_http("GET", url, NULL, NULL, &reply);
-    const char *at = reply.status == 200 ? strstr(reply.body, quoted) : NULL;
-    cr_assert(at != NULL, "simulator has no figure %s: %s", name, reply.body);
-    int64_t value = strtoll(at + strlen(quoted) + strspn(at + strlen(quoted), ": "), NULL, 10);
+    const char *at = reply.status == 200 ? strstr(reply.body, of_group) : NULL;
+    at = at == NULL ? NULL : strstr(at, of_name);
+    cr_assert(at != NULL, "simulator has no figure %s %s: %s", group, name, reply.body);
+    at += strlen(of_name);
+    int64_t value = strtoll(at + strspn(at, ": "), NULL, 10);
     world_reply_done(&reply);
     return value;
 }
