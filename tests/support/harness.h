@@ -141,6 +141,8 @@ void world_read_topic(struct world *w, const char *topic,
                       void (*each)(void *context, const struct world_record *), void *context);
 /* Waits until the group's next_offset in partition_offsets equals the end of every partition of the topic. */
 void world_wait_drained(struct world *w, const char *group, const char *topic, int seconds);
+/* Records the group has not committed in Kafka yet; waits up to 10 s for it to fall to 0. */
+int64_t world_lag(struct world *w, const char *group, const char *topic);
 /* Registers a device through the devices topic; world_wait_drained on w->devices tells when it is in. */
 void world_register(struct world *w, const char *user, const char *token);
 

@@ -24,7 +24,7 @@ static void set(rd_kafka_conf_t *conf, const char *name, const char *value)
     cr_assert(rd_kafka_conf_set(conf, name, value, text, sizeof text) == RD_KAFKA_CONF_OK, "%s", text);
 }
 
-static rd_kafka_t *client(struct world *w, rd_kafka_type_t type)
+static rd_kafka_t *client(struct world *w, rd_kafka_type_t type, const char *group)
 {
     char text[256];
     cr_assert(w->brokers[0] != '\0', "no Kafka for tests: ctest's fixture `services` starts one");
@@ -38,7 +38,7 @@ static rd_kafka_t *client(struct world *w, rd_kafka_type_t type)
         set(conf, "queue.buffering.max.messages", "2000000");
         rd_kafka_conf_set_dr_msg_cb(conf, on_delivery);
     } else {
-        set(conf, "group.id", "belfry-harness");
+        set(conf, "group.id", group);
         set(conf, "enable.auto.commit", "false");
     }
     rd_kafka_t *kafka = rd_kafka_new(type, conf, text, sizeof text);
@@ -49,7 +49,7 @@ static rd_kafka_t *client(struct world *w, rd_kafka_type_t type)
 static rd_kafka_t *producer(struct world *w)
 {
     if (w->producer == NULL)
-        w->producer = client(w, RD_KAFKA_PRODUCER);
+        w->producer = client(w, RD_KAFKA_PRODUCER, NULL);
     return w->producer;
 }
 
@@ -309,7 +309,7 @@ void world_read_topic(struct world *w, const char *topic,
         watermarks(w, topic, i, &low, &high);
         if (low >= high)
             continue;
-        rd_kafka_t *consumer = client(w, RD_KAFKA_CONSUMER);
+        rd_kafka_t *consumer = client(w, RD_KAFKA_CONSUMER, "belfry-harness");
         rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
         rd_kafka_topic_partition_list_add(list, topic, i)->offset = low;
         cr_assert(rd_kafka_assign(consumer, list) == RD_KAFKA_RESP_ERR_NO_ERROR);
@@ -339,4 +339,34 @@ void world_wait_drained(struct world *w, const char *group, const char *topic, i
             world_sleep_ms(50);
         }
     }
+}
+
+static int64_t lag_now(struct world *w, rd_kafka_t *member, const char *topic)
+{
+    int count = partitions_of(w, topic);
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(count);
+    for (int i = 0; i < count; i++)
+        rd_kafka_topic_partition_list_add(list, topic, i);
+    rd_kafka_resp_err_t error = rd_kafka_committed(member, list, CALL_MS);
+    cr_assert(error == RD_KAFKA_RESP_ERR_NO_ERROR, "committed offsets: %s", rd_kafka_err2str(error));
+    int64_t lag = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t low = 0, high = 0;
+        watermarks(w, topic, list->elems[i].partition, &low, &high);
+        lag += high - (list->elems[i].offset < 0 ? low : list->elems[i].offset);
+    }
+    rd_kafka_topic_partition_list_destroy(list);
+    return lag;
+}
+
+int64_t world_lag(struct world *w, const char *group, const char *topic)
+{
+    rd_kafka_t *member = client(w, RD_KAFKA_CONSUMER, group); /* asks only, never joins */
+    int64_t deadline = world_now_ms() + 10000, lag = lag_now(w, member, topic);
+    while (lag != 0 && world_now_ms() < deadline) {
+        world_sleep_ms(100);
+        lag = lag_now(w, member, topic);
+    }
+    rd_kafka_destroy(member);
+    return lag;
 }
