@@ -28,8 +28,8 @@ MUST_USE enum status crypto_check(struct fault *fault);
 void crypto_sha256(const struct span *parts, size_t count, unsigned char digest[CRYPTO_SHA256_BYTES]);
 /* Of one span, as lower-case hex and a NUL. */
 void crypto_sha256_hex(struct span bytes, char text[CRYPTO_SHA256_HEX_BYTES + 1]);
-void crypto_hmac_sha256(struct span key, const struct span *parts, size_t count,
-                        unsigned char digest[CRYPTO_SHA256_BYTES]);
+/* key: at least one byte. */
+void crypto_hmac_sha256(struct span key, struct span data, unsigned char digest[CRYPTO_SHA256_BYTES]);
 
 /* The time it takes depends on count only. */
 bool crypto_same(const void *a, const void *b, size_t count);

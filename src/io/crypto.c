@@ -1,0 +1,181 @@
+/* OpenSSL 3 behind our interface. In: bytes and the paths of key files. Out: digests, randomness, keys.
+ * Holds always: no key and no content of a key file stands in a fault. An abort here means that OpenSSL had
+ * no memory for a digest, or the kernel no randomness. */
+#include "io/crypto.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { KEY_FILE_MAX = 2 * CRYPTO_KEY_MAX + 2 };
+
+static bool digest_parts(const struct span *parts, size_t count, unsigned char *digest)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool done = context != NULL && EVP_DigestInit_ex(context, EVP_sha256(), NULL) == 1;
+    for (size_t i = 0; done && i < count; i++)
+        done = parts[i].bytes == 0 || EVP_DigestUpdate(context, parts[i].at, parts[i].bytes) == 1;
+    done = done && EVP_DigestFinal_ex(context, digest, NULL) == 1;
+    EVP_MD_CTX_free(context);
+    return done;
+}
+
+static bool hmac_of(struct span key, struct span data, unsigned char *digest)
+{
+    unsigned int bytes = 0;
+    return HMAC(EVP_sha256(), key.at, (int)key.bytes, (const unsigned char *)data.at, data.bytes, digest,
+                &bytes) != NULL &&
+           bytes == CRYPTO_SHA256_BYTES;
+}
+
+enum status crypto_check(struct fault *fault)
+{
+    /* FIPS 180-2 "abc", and RFC 4231 test case 2. */
+    static const char sha[] = "\xba\x78\x16\xbf\x8f\x01\xcf\xea\x41\x41\x40\xde\x5d\xae\x22\x23"
+                              "\xb0\x03\x61\xa3\x96\x17\x7a\x9c\xb4\x10\xff\x61\xf2\x00\x15\xad";
+    static const char mac[] = "\x5b\xdc\xc1\x46\xbf\x60\x75\x4e\x6a\x04\x24\x26\x08\x95\x75\xc7"
+                              "\x5a\x00\x3f\x08\x9d\x27\x39\x83\x9d\xec\x58\xb9\x64\xec\x38\x43";
+    unsigned char digest[CRYPTO_SHA256_BYTES];
+    struct span abc = span_of("abc"), data = span_of("what do ya want for nothing?");
+    if (digest_parts(&abc, 1, digest) && memcmp(digest, sha, sizeof digest) == 0 &&
+        hmac_of(span_of("Jefe"), data, digest) && memcmp(digest, mac, sizeof digest) == 0)
+        return ST_OK;
+    fault_set(fault, "crypto", "this OpenSSL cannot do SHA-256; look at its configuration (openssl.cnf)");
+    return ST_FATAL;
+}
+
+void crypto_sha256(const struct span *parts, size_t count, unsigned char digest[CRYPTO_SHA256_BYTES])
+{
+    if (!digest_parts(parts, count, digest))
+        abort();
+}
+
+void crypto_sha256_hex(struct span bytes, char text[CRYPTO_SHA256_HEX_BYTES + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char digest[CRYPTO_SHA256_BYTES];
+    crypto_sha256(&bytes, 1, digest);
+    for (int i = 0; i < CRYPTO_SHA256_BYTES; i++) {
+        *text++ = digits[digest[i] >> 4];
+        *text++ = digits[digest[i] & 15];
+    }
+    *text = '\0';
+}
+
+void crypto_hmac_sha256(struct span key, struct span data, unsigned char digest[CRYPTO_SHA256_BYTES])
+{
+    assert(key.bytes > 0 && key.bytes <= INT_MAX);
+    if (!hmac_of(key, data, digest))
+        abort();
+}
+
+bool crypto_same(const void *a, const void *b, size_t count)
+{
+    return CRYPTO_memcmp(a, b, count) == 0;
+}
+
+void crypto_random(void *bytes, size_t count)
+{
+    unsigned char *at = bytes;
+    while (count > 0) {
+        int piece = count > 4096 ? 4096 : (int)count;
+        if (RAND_bytes(at, piece) != 1)
+            abort();
+        at += piece;
+        count -= (size_t)piece;
+    }
+}
+
+void crypto_wipe(void *bytes, size_t count)
+{
+    OPENSSL_cleanse(bytes, count);
+}
+
+static enum status refuse(const char *path, const char *why, struct fault *fault)
+{
+    fault_set(fault, "key_file", "the key file %s %s", path, why);
+    fault_set_field(fault, path);
+    return ST_REJECT;
+}
+
+/* Reads at most KEY_FILE_MAX + 1 bytes; -1 and errno on failure. */
+static ssize_t read_small_file(const char *path, char *text, mode_t *mode)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang the start */
+    if (fd < 0)
+        return -1;
+    struct stat info;
+    ssize_t count = 0, piece = fstat(fd, &info);
+    *mode = piece == 0 ? info.st_mode : 0;
+    while (piece >= 0 && count <= KEY_FILE_MAX) {
+        piece = read(fd, text + count, (size_t)(KEY_FILE_MAX + 1 - count));
+        if (piece == 0 || (piece < 0 && errno != EINTR))
+            break;
+        count += piece > 0 ? piece : 0;
+        piece = 0;
+    }
+    int why = errno;
+    close(fd);
+    errno = why;
+    return piece < 0 ? -1 : count;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static enum status key_of_text(const char *path, struct span text, struct crypto_key *key,
+                               struct fault *fault)
+{
+    if (text.bytes > 0 && text.at[text.bytes - 1] == '\n')
+        text.bytes--;
+    if (text.bytes > 0 && text.at[text.bytes - 1] == '\r')
+        text.bytes--;
+    for (size_t i = 0; i < text.bytes; i++) {
+        if (hex_value(text.at[i]) < 0)
+            return refuse(path, "must hold nothing but hex digits", fault);
+    }
+    if (text.bytes < (size_t)2 * CRYPTO_KEY_MIN)
+        return refuse(path, "is too short: a key is 64 or more hex digits (openssl rand -hex 32)", fault);
+    if (text.bytes > (size_t)2 * CRYPTO_KEY_MAX)
+        return refuse(path, "is too long: a key is at most 256 hex digits", fault);
+    if (text.bytes % 2 != 0)
+        return refuse(path, "has an odd number of hex digits", fault);
+    for (size_t i = 0; i < text.bytes / 2; i++)
+        key->bytes[i] = (unsigned char)(hex_value(text.at[2 * i]) << 4 | hex_value(text.at[2 * i + 1]));
+    key->count = text.bytes / 2;
+    return ST_OK;
+}
+
+enum status crypto_key_read(const char *path, struct crypto_key *key, bool *loose, struct fault *fault)
+{
+    char text[KEY_FILE_MAX + 1];
+    mode_t mode = 0;
+    ssize_t count = read_small_file(path, text, &mode);
+    if (count < 0) {
+        char why[96], reason[64];
+        snprintf(why, sizeof why, "cannot be read: %s", strerror_r(errno, reason, sizeof reason));
+        return refuse(path, why, fault);
+    }
+    struct span all = {.at = text, .bytes = (size_t)count};
+    enum status status = key_of_text(path, all, key, fault);
+    if (status == ST_OK)
+        *loose = (mode & S_IROTH) != 0;
+    OPENSSL_cleanse(text, sizeof text);
+    return status;
+}
