@@ -1,0 +1,49 @@
+-- One answered chunk of receipts into final states. One element each: $1 dispatch, $2 the ticket asked for, $3 the
+-- state its receipt gives (NULL: no receipt), $4 the receipt's error · $5 receipt_max_age in milliseconds.
+-- Guarded by state and ticket, so another poller's answer, or a replay, changes nothing. Without a receipt the row stays
+-- `sent`, or expires when it was queued longer ago than receipt_max_age: the provider has forgotten it.
+-- One row: how many became delivered, receipt_error, expired, how many tokens were disabled.
+WITH locked AS MATERIALIZED (
+    SELECT d.id, d.queued_at, coalesce(i.state, 'expired') AS to_state, i.error
+    FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[]) AS i (id, ticket, state, error)
+    JOIN dispatches d ON d.id = i.id AND d.ticket = i.ticket
+    WHERE d.state = 'sent'
+      AND (i.state IS NOT NULL OR d.queued_at < now() - $5::int8 * interval '1 millisecond')
+    ORDER BY d.id
+    FOR UPDATE OF d
+), moved AS (
+    UPDATE dispatches d
+    SET state = l.to_state, error = l.error, updated_at = clock_timestamp()
+    FROM locked l
+    WHERE d.id = l.id
+    RETURNING d.id, d.state, d.error, d.notification_id, d.device_id, d.queued_at
+), gone AS MATERIALIZED (
+    SELECT m.device_id, n.recipient_user_id AS user_id, max(m.queued_at) AS queued_at
+    FROM moved m
+    JOIN notifications n ON n.id = m.notification_id
+    WHERE m.state = 'receipt_error' AND m.error = 'DeviceNotRegistered'
+    GROUP BY m.device_id, n.recipient_user_id
+), token AS MATERIALIZED (
+    SELECT t.id, g.queued_at
+    FROM gone g
+    JOIN device_tokens t ON t.id = g.device_id AND t.user_id = g.user_id
+    WHERE t.enabled
+      AND greatest(t.registered_at, t.last_seen, t.source_at) <= g.queued_at
+    ORDER BY t.id
+    FOR UPDATE OF t
+), disabled AS (
+    UPDATE device_tokens t
+    SET enabled = false, disabled_at = clock_timestamp(), disabled_reason = 'DeviceNotRegistered',
+        source_at = token.queued_at
+    FROM token
+    WHERE t.id = token.id
+    RETURNING t.id, t.user_id, t.disabled_at
+), history AS (
+    INSERT INTO device_history (device_id, at, change, user_id, reason)
+    SELECT id, disabled_at, 'disabled', user_id, 'DeviceNotRegistered'
+    FROM disabled
+)
+SELECT (SELECT count(*) FROM moved WHERE state = 'delivered') AS delivered,
+       (SELECT count(*) FROM moved WHERE state = 'receipt_error') AS receipt_error,
+       (SELECT count(*) FROM moved WHERE state = 'expired') AS expired,
+       (SELECT count(*) FROM disabled) AS disabled;
