@@ -1,0 +1,175 @@
+/* Leased batches in, their `sent` dispatches out, findings back. Always holds: a dispatch moves only from
+ * `sent` with the ticket that was asked for; a batch leaves the queue only at the version it was leased at
+ * with nothing `sent` in it. A crash here leaves a lease that runs out: the next pass asks again. */
+#include "store/receipt.h"
+
+#include <assert.h>
+
+#include "store/sql.h"
+
+static void add_batches(struct db_params *params, const struct receipt_lease *lease)
+{
+    db_params_begin(params, DB_INT8);
+    for (size_t i = 0; i < lease->count; i++)
+        db_params_int8(params, lease->batches[i].batch_id);
+    db_params_end(params);
+}
+
+enum status receipt_lease(struct db *db, struct db_params *params, struct receipt_lease *lease,
+                          struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_lease", .sql = sql_receipts_lease};
+    struct db_result *result = NULL;
+    db_params_reset(params);
+    db_params_int8(params, lease->owner);
+    db_params_int8(params, lease->lease_ms);
+    db_params_int4(params, RECEIPT_BATCHES_MAX);
+    enum status status = db_run(db, &statement, params, &result, fault);
+    if (status != ST_OK)
+        return status;
+    lease->count = (size_t)db_result_rows(result);
+    assert(lease->count <= RECEIPT_BATCHES_MAX);
+    for (size_t i = 0; i < lease->count; i++) {
+        lease->batches[i].batch_id = db_result_int8(result, (int)i, 0);
+        lease->batches[i].version = db_result_int8(result, (int)i, 1);
+    }
+    db_result_free(result);
+    return ST_OK;
+}
+
+/* A statement whose answer is the number of rows it touched. */
+static enum status run_counted(struct db *db, const struct db_statement *statement,
+                               const struct db_params *params, int64_t *touched, struct fault *fault)
+{
+    struct db_result *result = NULL;
+    enum status status = db_run(db, statement, params, &result, fault);
+    if (status != ST_OK)
+        return status;
+    *touched = db_result_affected(result);
+    db_result_free(result);
+    return ST_OK;
+}
+
+enum status receipt_renew(struct db *db, struct db_params *params, const struct receipt_lease *lease,
+                          int64_t *held, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_renew", .sql = sql_receipts_renew};
+    db_params_reset(params);
+    db_params_int8(params, lease->owner);
+    db_params_int8(params, lease->lease_ms);
+    add_batches(params, lease);
+    return run_counted(db, &statement, params, held, fault);
+}
+
+static bool copy_text(struct arena *arena, struct span from, struct span *to)
+{
+    to->at = arena_copy(arena, from);
+    to->bytes = from.bytes;
+    return to->at != NULL;
+}
+
+enum status receipt_due(struct db *db, struct db_params *params, const struct receipt_lease *lease,
+                        struct span after, struct arena *arena, struct receipt_rows *rows,
+                        struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_due", .sql = sql_receipts_due};
+    struct db_result *result = NULL;
+    db_params_reset(params);
+    add_batches(params, lease);
+    db_params_text(params, after);
+    db_params_int4(params, RECEIPT_ROWS_MAX);
+    enum status status = db_run(db, &statement, params, &result, fault);
+    if (status != ST_OK)
+        return status;
+    size_t count = (size_t)db_result_rows(result);
+    struct receipt_due *made = arena_array(arena, count, sizeof *made);
+    bool fits = made != NULL || count == 0;
+    for (size_t i = 0; fits && i < count; i++) {
+        made[i].dispatch_id = db_result_int8(result, (int)i, 0);
+        fits = copy_text(arena, db_result_text(result, (int)i, 1), &made[i].ticket) &&
+               copy_text(arena, db_result_text(result, (int)i, 2), &made[i].token);
+    }
+    db_result_free(result);
+    if (!fits) {
+        fault_set(fault, "memory", "no room for %zu due receipts", count);
+        return ST_REJECT;
+    }
+    *rows = (struct receipt_rows){.rows = made, .count = count};
+    return ST_OK;
+}
+
+static void add_findings(struct db_params *params, const struct receipt_finding *findings, size_t count)
+{
+    db_params_begin(params, DB_INT8);
+    for (size_t i = 0; i < count; i++)
+        db_params_int8(params, findings[i].dispatch_id);
+    db_params_end(params);
+    db_params_begin(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++)
+        db_params_text(params, findings[i].ticket);
+    db_params_end(params);
+    db_params_begin(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        const char *state = findings[i].settled ? dispatch_state_name(findings[i].state) : NULL;
+        assert(!findings[i].settled || dispatch_may_move(DISPATCH_SENT, NULL, findings[i].state, NULL));
+        db_params_text(params, span_of(state));
+    }
+    db_params_end(params);
+    db_params_begin(params, DB_TEXT);
+    for (size_t i = 0; i < count; i++) {
+        bool named = findings[i].settled && findings[i].error.bytes > 0;
+        db_params_text(params, named ? findings[i].error : (struct span){NULL, 0});
+    }
+    db_params_end(params);
+}
+
+enum status receipt_apply(struct db *db, struct db_params *params, const struct receipt_finding *findings,
+                          size_t count, int64_t max_age_ms, struct receipt_counts *counts,
+                          struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_apply", .sql = sql_receipts_apply};
+    struct db_result *result = NULL;
+    db_params_reset(params);
+    add_findings(params, findings, count);
+    db_params_int8(params, max_age_ms);
+    enum status status = db_run(db, &statement, params, &result, fault);
+    if (status != ST_OK)
+        return status;
+    *counts = (struct receipt_counts){.delivered = db_result_int8(result, 0, 0),
+                                      .receipt_error = db_result_int8(result, 0, 1),
+                                      .expired = db_result_int8(result, 0, 2),
+                                      .disabled = db_result_int8(result, 0, 3)};
+    db_result_free(result);
+    return ST_OK;
+}
+
+enum status receipt_expire(struct db *db, struct db_params *params, const struct receipt_lease *lease,
+                           int64_t max_age_ms, int64_t *expired, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_expire", .sql = sql_receipts_expire};
+    db_params_reset(params);
+    add_batches(params, lease);
+    db_params_int8(params, max_age_ms);
+    return run_counted(db, &statement, params, expired, fault);
+}
+
+enum status receipt_finish(struct db *db, struct db_params *params, const struct receipt_lease *lease,
+                           int64_t interval_ms, int64_t *done, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_finish", .sql = sql_receipts_finish};
+    struct db_result *result = NULL;
+    db_params_reset(params);
+    db_params_int8(params, lease->owner);
+    add_batches(params, lease);
+    db_params_begin(params, DB_INT8);
+    for (size_t i = 0; i < lease->count; i++)
+        db_params_int8(params, lease->batches[i].version);
+    db_params_end(params);
+    db_params_int8(params, interval_ms);
+    enum status status = db_run(db, &statement, params, &result, fault);
+    if (status != ST_OK)
+        return status;
+    *done = db_result_int8(result, 0, 0);
+    db_result_free(result);
+    return ST_OK;
+}
