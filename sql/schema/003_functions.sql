@@ -145,17 +145,14 @@ $$;
 -- ---- a person's rights ---------------------------------------------------------------------------------------
 
 -- Final: what is in flight either commits before the lock is given, and is deleted, or starts after it, and
--- meets the tombstone. Returns what was removed. Events newer than the erasure are stored again.
+-- meets the tombstone. Idempotency keys stay until key_retention: with the tombstone they keep a redelivery from
+-- bringing anything back. Returns what was removed. Events newer than the erasure are stored again.
 CREATE FUNCTION belfry_erase_user(user_id text)
 RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 #variable_conflict use_column
 DECLARE
     person constant text := belfry_erase_user.user_id;
-    -- The last component of an idempotency key, as design.md §1 encodes it; % first.
-    ending constant text := ':' || regexp_replace(replace(replace(person, '%', '%25'), ':', '%3A'), '^~', '%7E');
-    claimed text[];
     batch_list bigint[];
-    n_keys bigint;
     n_notifications bigint;
     n_dispatches bigint;
     n_devices bigint;
@@ -164,10 +161,6 @@ DECLARE
     n_exports bigint;
 BEGIN
     PERFORM belfry_require_text('user_id', person, 200);
-    -- The one slow step, a walk over all keys, reads only, and is done before anything is locked.
-    SELECT array_agg(key ORDER BY key) INTO claimed FROM idempotency_keys
-    WHERE right(key, length(ending)) = ending;
-
     LOCK TABLE notifications, exports, export_rows IN SHARE ROW EXCLUSIVE MODE;
     INSERT INTO erased_users (user_hash, erased_at)
     VALUES (sha256(convert_to(person, 'UTF8')), clock_timestamp())
@@ -192,9 +185,6 @@ BEGIN
     UPDATE retired SET count = count + n_dispatches WHERE what = 'dispatches';
     UPDATE retired SET count = count + n_notifications WHERE what = 'notifications';
 
-    DELETE FROM idempotency_keys WHERE key = ANY (claimed);
-    GET DIAGNOSTICS n_keys = ROW_COUNT;
-
     PERFORM FROM device_tokens WHERE user_id = person ORDER BY token_hash FOR UPDATE;
     DELETE FROM device_history h
     WHERE h.user_id = person OR h.device_id IN (SELECT d.id FROM device_tokens d WHERE d.user_id = person);
@@ -212,7 +202,7 @@ BEGIN
     DELETE FROM settled_outbox WHERE record ->> 'recipient_user_id' = person;
     DELETE FROM workspace_members WHERE user_id = person;
     GET DIAGNOSTICS n_members = ROW_COUNT;
-    RETURN json_build_object('notifications', n_notifications, 'dispatches', n_dispatches, 'keys', n_keys,
+    RETURN json_build_object('notifications', n_notifications, 'dispatches', n_dispatches,
                              'devices', n_devices, 'device_history', n_history, 'exports', n_exports,
                              'memberships', n_members);
 END
