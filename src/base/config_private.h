@@ -1,0 +1,35 @@
+/* What the files of the configuration share: the values in force, and the checks of one value. */
+#ifndef BELFRY_CONFIG_PRIVATE_H
+#define BELFRY_CONFIG_PRIVATE_H
+
+#include "base/config.h"
+
+enum config_origin { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
+
+/* One value in force. Texts live in the config's arena, the table or the environment. */
+struct config_entry {
+    const struct config_section *section;
+    const struct config_key *key; /* NULL in a pass-through section */
+    const char *named;            /* of [feed.NAME]; NULL elsewhere */
+    const char *name;             /* the key, without _file */
+    const char *value;
+    const char *path; /* the file the secret came from; NULL: given directly */
+    enum config_origin origin;
+    const char *where; /* "belfry.ini:12", "BELFRY_RUN_ROLES", "-b", "default" */
+    int line;
+};
+
+/* Writes the field; ST_REJECT with one sentence in fault->text, without the value when it is secret. */
+MUST_USE enum status config_value_store(struct arena *arena, const struct config_key *key, const char *value,
+                                        void *field, struct fault *fault);
+
+/* True for a property of a pass-through section that must not be shown. */
+bool config_pair_is_secret(const char *name);
+/* The value as a dump may show it. */
+void config_mask(const struct config_entry *entry, struct buffer *out);
+/* A URI or connection string with its passwords as ****. */
+void config_mask_uri(const char *value, struct buffer *out);
+/* The name nearest to what was written, or NULL when none is near. */
+const char *config_nearest(const char *written, const char *nearest, const char *candidate, size_t *distance);
+
+#endif
