@@ -67,6 +67,8 @@ enum sim_path { SIM_SEND, SIM_RECEIPTS, SIM_PREFERENCES, SIM_COUNTED_PATHS, SIM_
 
 enum {
     SIM_BODY_MAX = 8 << 20, /* of a request, packed and unpacked */
+    SIM_REPLY_MAX = 16 << 20,
+    SIM_RECORD_MAX = 64 << 20, /* of one request */
     SIM_RECIPIENTS_MAX = 100,
     SIM_RECEIPT_IDS_MAX = 1000,
     SIM_USERS_MAX = 200,
@@ -209,7 +211,7 @@ void sim_push_send(struct sim_request *request);
 void sim_push_receipts(struct sim_request *request);
 void sim_accounts(struct sim_request *request);
 /* NULL when right, else the provider's sentence about the first fault (in text). */
-const char *sim_validate_message(const json_t *message, size_t index, char *text, size_t text_bytes);
+const char *sim_validate_message(json_t *message, size_t index, char *text, size_t text_bytes);
 bool sim_authorized(struct sim_request *request);
 enum { SIM_TICKET_ID_BYTES = 37 };
 /* Numbers the ticket, writes its id, remembers its receipt. receipt may be NULL (ok) and is taken over. */

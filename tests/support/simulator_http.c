@@ -59,7 +59,7 @@ static struct sim_request *request_new(struct sim *sim, struct MHD_Connection *c
     request->sim = sim;
     request->connection = connection;
     buffer_init(&request->body, SIM_BODY_MAX);
-    buffer_init(&request->reply.body, 2 * SIM_BODY_MAX);
+    buffer_init(&request->reply.body, SIM_REPLY_MAX);
     const char *value = header_of(connection, MHD_HTTP_HEADER_CONTENT_ENCODING);
     request->in_gzip = value != NULL && strcasecmp(value, "gzip") == 0;
     value = header_of(connection, MHD_HTTP_HEADER_ACCEPT_ENCODING);
@@ -222,6 +222,7 @@ static enum MHD_Result finish(struct sim_request *request)
     return send_reply(request);
 }
 
+/* libmicrohttpd's signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result handle(void *context, struct MHD_Connection *connection, const char *url,
                               const char *method, const char *version, const char *upload,
                               size_t *upload_bytes, void **slot)

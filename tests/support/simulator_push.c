@@ -29,7 +29,8 @@ static void batch_done(struct batch *batch)
 
 static void add_recipient(struct batch *batch, json_t *token, json_t *message)
 {
-    json_t **grown = realloc(batch->message, (batch->count + 1) * sizeof *grown);
+    json_t **grown =
+        realloc(batch->message, (batch->count + 1) * sizeof *grown); // NOLINT(bugprone-sizeof-expression)
     if (grown == NULL)
         abort();
     batch->message = grown;
@@ -192,12 +193,12 @@ static void record(struct sim_request *request, const struct batch *batch, size_
 {
     struct timespec now;
     (void)clock_gettime(CLOCK_REALTIME, &now);
+    json_int_t at_ms = now.tv_sec * 1000LL + now.tv_nsec / 1000000;
     json_t *message = batch->message[index];
     json_t *id = json_object_get(json_object_get(message, "data"), "notification_id");
     json_t *line = json_pack(
-        "{s:I, s:I, s:I, s:O, s:O?, s:I, s:s}", "at_ms",
-        (json_int_t)(now.tv_sec * 1000 + now.tv_nsec / 1000000), "call", (json_int_t)request->call,
-        "position", (json_int_t)index, "token", json_array_get(batch->tokens, index), "notification_id", id,
+        "{s:I, s:I, s:I, s:O, s:O?, s:I, s:s}", "at_ms", at_ms, "call", (json_int_t)request->call, "position",
+        (json_int_t)index, "token", json_array_get(batch->tokens, index), "notification_id", id,
         "title_bytes", (json_int_t)json_string_length(json_object_get(message, "title")), "ticket", ticket);
     if (request->sim->options.record_full)
         json_object_set(line, "message", message);
@@ -253,7 +254,7 @@ static void accept_messages(struct sim_request *request, const struct batch *bat
                             const struct sim_match *match)
 {
     struct buffer lines;
-    buffer_init(&lines, 4 * SIM_BODY_MAX);
+    buffer_init(&lines, SIM_RECORD_MAX);
     json_t *tickets = json_array();
     for (size_t i = 0; i < batch->count; i++) {
         json_t *ticket = ticket_of(request, batch, i, match, &lines);

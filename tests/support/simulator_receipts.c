@@ -9,7 +9,7 @@
 #include "support/simulator.h"
 
 enum { FIRST_CAPACITY = 1 << 12 };
-static const int64_t KEPT_MS = 24 * 3600 * 1000LL;
+static const int64_t KEPT_MS = 86400000LL;
 
 static void write_id(const struct sim *sim, uint64_t number, char id[SIM_TICKET_ID_BYTES])
 {

@@ -39,16 +39,16 @@ static bool refuse(char *text, size_t text_bytes, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    (void)vsnprintf(text, text_bytes, format, args);
+    (void)vsnprintf(text, text_bytes, format, args); // NOLINT(clang-analyzer-valist.Uninitialized)
     va_end(args);
     return false;
 }
 
-static bool parse_when(struct sim_rule *rule, const json_t *when, char *text, size_t text_bytes)
+static bool parse_when(struct sim_rule *rule, json_t *when, char *text, size_t text_bytes)
 {
     const char *name;
     json_t *value;
-    json_object_foreach((json_t *)(uintptr_t)when, name, value)
+    json_object_foreach(when, name, value)
     {
         if (!one_of(name, when_members, COUNT(when_members)))
             return refuse(text, text_bytes, "when has no member \"%s\"", name);
@@ -127,13 +127,13 @@ static void drop_spent(struct sim *sim)
     sim->rule_count = kept;
 }
 
-static bool add_rule(struct sim *sim, const json_t *value, char *text, size_t text_bytes)
+static bool add_rule(struct sim *sim, json_t *value, char *text, size_t text_bytes)
 {
     const char *name;
     json_t *member;
     if (!json_is_object(value))
         return refuse(text, text_bytes, "a rule is an object with \"when\" and \"do\"");
-    json_object_foreach((json_t *)(uintptr_t)value, name, member)
+    json_object_foreach(value, name, member)
     {
         if (strcmp(name, "when") != 0 && strcmp(name, "do") != 0)
             return refuse(text, text_bytes, "a rule has no member \"%s\"", name);
@@ -151,7 +151,7 @@ static bool add_rule(struct sim *sim, const json_t *value, char *text, size_t te
     return true;
 }
 
-static bool add_rules(struct sim *sim, const json_t *value, char *text, size_t text_bytes)
+static bool add_rules(struct sim *sim, json_t *value, char *text, size_t text_bytes)
 {
     if (!json_is_array(value))
         return add_rule(sim, value, text, text_bytes);
@@ -162,7 +162,7 @@ static bool add_rules(struct sim *sim, const json_t *value, char *text, size_t t
     return true;
 }
 
-static bool set_preferences(struct sim *sim, const json_t *value, char *text, size_t text_bytes)
+static bool set_preferences(struct sim *sim, json_t *value, char *text, size_t text_bytes)
 {
     const char *user;
     json_t *answer;

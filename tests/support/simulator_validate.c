@@ -102,7 +102,7 @@ static bool fits(const json_t *value, enum kind kind)
     return false;
 }
 
-const char *sim_validate_message(const json_t *message, size_t index, char *text, size_t text_bytes)
+const char *sim_validate_message(json_t *message, size_t index, char *text, size_t text_bytes)
 {
     const char *name;
     json_t *value;
@@ -114,7 +114,7 @@ const char *sim_validate_message(const json_t *message, size_t index, char *text
         (void)snprintf(text, text_bytes, "\"[%zu].to\" is required.", index);
         return text;
     }
-    json_object_foreach((json_t *)(uintptr_t)message, name, value)
+    json_object_foreach(message, name, value)
     {
         size_t at = 0;
         while (at < sizeof members / sizeof *members && strcmp(name, members[at].name) != 0)
