@@ -21,7 +21,7 @@ static const char two[] = "[{\"to\":\"ExponentPushToken[t-1]\"},{\"to\":\"Expone
 static int dial(const struct world *w)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address.sin_port = htons((uint16_t)atoi(strrchr(w->provider_url, ':') + 1));
+    address.sin_port = htons((uint16_t)strtoul(strrchr(w->provider_url, ':') + 1, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct timeval patience = {.tv_sec = 5};
     cr_assert(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0);
@@ -89,23 +89,23 @@ Test(simulator, ends_a_connection_as_scripted)
 {
     static const struct {
         const char *act;
-        int end;
         const char *text; /* what is heard begins with this */
+        int end;
         bool accepted;
     } rows[] = {
-        {"{\"close\":\"before_reply\"}", CLOSED, "", true},
-        {"{\"close\":\"before_reply\",\"accept\":false}", CLOSED, "", false},
-        {"{\"close\":\"reset\"}", RESET, "", true},
-        {"{\"close\":\"after_headers\"}", CLOSED, "HTTP/1.1 200", true},
-        {"{\"close\":\"mid_body\"}", CLOSED, "HTTP/1.1 200", true},
-        {"{\"hang_ms\":50}", CLOSED, "", true},
-        {"{\"raw\":\"no HTTP\"}", CLOSED, "no HTTP", true},
-        {"{\"status\":502,\"body\":\"<html>\"}", MORE, "HTTP/1.1 502", false},
-        {"{\"status\":502,\"body\":\"<html>\",\"accept\":true}", MORE, "HTTP/1.1 502", true},
-        {"{\"status\":200,\"body\":\"<html>\"}", MORE, "HTTP/1.1 200", true},
-        {"{\"tickets\":[]}", MORE, "HTTP/1.1 200", true},
-        {"{\"delay_ms\":50}", MORE, "HTTP/1.1 200", true},
-        {"{\"status\":500}", MORE, "HTTP/1.1 500", false},
+        {"{\"close\":\"before_reply\"}", "", CLOSED, true},
+        {"{\"close\":\"before_reply\",\"accept\":false}", "", CLOSED, false},
+        {"{\"close\":\"reset\"}", "", RESET, true},
+        {"{\"close\":\"after_headers\"}", "HTTP/1.1 200", CLOSED, true},
+        {"{\"close\":\"mid_body\"}", "HTTP/1.1 200", CLOSED, true},
+        {"{\"hang_ms\":50}", "", CLOSED, true},
+        {"{\"raw\":\"no HTTP\"}", "no HTTP", CLOSED, true},
+        {"{\"status\":502,\"body\":\"<html>\"}", "HTTP/1.1 502", MORE, false},
+        {"{\"status\":502,\"body\":\"<html>\",\"accept\":true}", "HTTP/1.1 502", MORE, true},
+        {"{\"status\":200,\"body\":\"<html>\"}", "HTTP/1.1 200", MORE, true},
+        {"{\"tickets\":[]}", "HTTP/1.1 200", MORE, true},
+        {"{\"delay_ms\":50}", "HTTP/1.1 200", MORE, true},
+        {"{\"status\":500}", "HTTP/1.1 500", MORE, false},
     };
     int64_t accepted = 0;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
