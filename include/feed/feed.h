@@ -1,0 +1,60 @@
+/* The reader: HTTP requests -> pages (contracts/reader-api.md). One event loop over the HTTP server and a
+ * few pipelined database connections; and the same page once, for the command line. */
+#ifndef BELFRY_FEED_FEED_H
+#define BELFRY_FEED_FEED_H
+
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "base/readiness.h"
+#include "base/status.h"
+#include "feed/settings.h"
+#include "io/db.h"
+#include "io/http_server.h"
+#include "io/settings.h"
+
+struct feed_setup {
+    const struct feed_settings *settings; /* [auth] [cursor] [feed.NAME] */
+    const struct http_settings *http;     /* [http] */
+    const char *database_uri;             /* [database] read_uri, or uri */
+    bool prepared_statements;             /* [database] */
+    int64_t shutdown_timeout_ms;          /* [run] */
+    struct clock clock;
+    struct metrics *metrics;     /* NULL: none */
+    struct readiness *readiness; /* NULL: none; adds its slot "database" */
+};
+
+/* What the settings say that a table of keys cannot check, and the keys: for --check-config too. Blocking
+ * file reads. ST_REJECT "config" with the field at fault. */
+MUST_USE enum status feed_check(const struct feed_settings *settings, struct fault *fault);
+
+struct feed;
+
+/* Loads the keys, listens, begins to connect. ST_REJECT: the settings (exit 2). ST_STOP: the address cannot
+ * be bound. What setup points to must live until feed_close. */
+MUST_USE enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault);
+/* Serves until signals_stopping(), then lets what is under way end, at most shutdown_timeout. A database
+ * that is away is waited for, with 503 meanwhile; one that can never serve (a role without the settings of
+ * contracts/schema.md, a schema too old) ends the loop with ST_FATAL and its exit code, at start only. */
+MUST_USE enum status feed_run(struct feed *feed, struct fault *fault);
+void feed_close(struct feed *feed);
+
+/* One page for the command line. */
+struct feed_once {
+    struct span feed, workspace, user;
+    const struct http_parameter *parameters; /* as in a query */
+    size_t count;
+};
+
+/* Appends the JSON. ST_REJECT: usage or cursor (exit 2), fault.code as over HTTP; anything else: exit 1.
+ * Blocks on the database. */
+MUST_USE enum status feed_page(const struct feed_setup *setup, const struct feed_once *once,
+                               struct buffer *out, struct fault *fault);
+
+/* Appends a development token that lasts ttl_ms from now. ST_REJECT: usage or configuration. */
+MUST_USE enum status feed_token(const struct feed_setup *setup, struct span sub, int64_t ttl_ms,
+                                struct buffer *out, struct fault *fault);
+
+#endif

@@ -1,0 +1,22 @@
+/* The reader's secrets: cursor keys and token keys, from the files that [cursor] keys and [auth] keys name.
+ * A plain value of fixed size: a reload makes a new one and swaps it in when all of it could be read. */
+#ifndef BELFRY_FEED_KEYS_H
+#define BELFRY_FEED_KEYS_H
+
+#include "base/status.h"
+#include "feed/settings.h"
+#include "wire/cursor.h"
+#include "wire/jwt.h"
+
+struct keys {
+    struct cursor_keys cursor;
+    struct jwt_keys auth; /* may be empty: then every token is refused */
+    int loose_files;      /* how many others than owner and group can read: the caller warns */
+};
+
+/* Blocking file reads. ST_REJECT "config": fault.field is cursor.keys, cursor.sign_with or auth.keys, the
+ * text says what is wrong with which file. No cursor key is such a fault: nothing could be signed. */
+MUST_USE enum status keys_load(const struct feed_settings *settings, struct keys *keys, struct fault *fault);
+void keys_wipe(struct keys *keys);
+
+#endif

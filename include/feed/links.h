@@ -1,0 +1,56 @@
+/* The reader's few database connections: pipelined, reconnecting by themselves. One thread. */
+#ifndef BELFRY_FEED_LINKS_H
+#define BELFRY_FEED_LINKS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/backoff.h"
+#include "base/clock.h"
+#include "base/status.h"
+#include "io/db.h"
+
+enum {
+    LINKS_COUNT = 4,
+    LINKS_DEPTH = 16, /* statements in flight on one connection; more wait in the reader */
+    LINKS_RETRY_FIRST_MS = 100,
+    LINKS_RETRY_CAP_MS = 2000
+};
+
+struct link {
+    struct db *db;
+    enum db_state seen; /* as of the last links_pump */
+    int64_t retry_at_ms;
+    struct backoff backoff;
+};
+
+struct links {
+    struct link links[LINKS_COUNT];
+    struct clock clock;
+    bool ever_up; /* at least one of them was */
+};
+
+/* Begins to connect; waits for nothing. ST_FATAL when the heap is empty. links_done in any case. */
+MUST_USE enum status links_init(struct links *links, const struct db_settings *settings,
+                                const struct clock *clock, uint64_t seed, struct fault *fault);
+/* Closes them without waiting; answers not taken yet are lost. */
+void links_done(struct links *links);
+
+/* One entry for each connection (fd -1: none). fds holds LINKS_COUNT. */
+void links_poll(const struct links *links, struct pollfd *fds);
+/* How long poll may wait before links_pump must be called anyway. */
+int links_wait_ms(const struct links *links);
+/* Reads, writes, connects again what is due. Never blocks. */
+void links_pump(struct links *links);
+
+/* The connection with the least in flight that has room; NULL: none. */
+struct db *links_pick(struct links *links);
+size_t links_up(const struct links *links);
+/* Why there is none: of the first connection. */
+enum status links_why(const struct links *links, struct fault *fault);
+/* The next answer of any of them. */
+MUST_USE bool links_take(struct links *links, struct db_answer *answer);
+
+#endif

@@ -1,0 +1,52 @@
+/* Requests of the reader from arrival to reply: one request is one statement on one of the links. One
+ * thread, no waiting: a request is sent on at once, or waits in a queue that the number of HTTP connections
+ * bounds, or is refused at once when no database connection is up. */
+#ifndef BELFRY_FEED_SERVE_H
+#define BELFRY_FEED_SERVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "feed/keys.h"
+#include "feed/links.h"
+#include "feed/settings.h"
+#include "io/http_server.h"
+#include "io/settings.h"
+
+struct asked; /* one request that waits for the database */
+
+struct asked_list {
+    struct asked *first, *last;
+    size_t count;
+};
+
+struct serve {
+    const struct feed_settings *settings;
+    const struct http_settings *http;
+    struct clock clock;
+    struct keys *keys; /* replaced by a reload */
+    struct links *links;
+    struct metric_set *metrics;
+    struct asked_list waiting, sent;
+    struct buffer body; /* of the page being answered; its memory is kept */
+};
+
+/* What is pointed at must live until serve_done. metrics NULL: none. Fills the rest. */
+void serve_init(struct serve *serve, struct metrics *metrics);
+/* Forgets what is not answered: its requests die with the HTTP server. */
+void serve_done(struct serve *serve);
+
+/* The two callbacks of io/http_server.h; context is the struct serve. */
+void serve_handle(void *context, struct http_request *request);
+void serve_finished(void *context, const struct http_exchange *exchange);
+
+/* One answer of a link; takes its result. */
+void serve_answer(struct serve *serve, struct db_answer *answer);
+/* Sends on what waits, and refuses what has waited too long or cannot be served. */
+void serve_waiting(struct serve *serve);
+
+#endif

@@ -1,0 +1,230 @@
+/* In: the reader's settings. Out: pages over HTTP until the process is asked to leave. Always: one thread,
+ * and nothing in the loop waits for anything but poll(2). A crash here loses the answers under way; cursors
+ * go on with any other reader that has the same keys. */
+#include "feed/feed.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "feed/keys.h"
+#include "feed/links.h"
+#include "feed/serve.h"
+
+enum {
+    ANSWER_GRACE_MS = 1000, /* over statement_timeout: then the server counts as lost */
+    IDLE_CLIENTS_MS = 500,  /* leaving: how long idle connections may still ask something */
+    POLL_HTTP = 0,
+    POLL_STOP = 1,
+    POLL_LINKS = 2,
+    POLL_COUNT = POLL_LINKS + LINKS_COUNT
+};
+
+struct feed {
+    struct feed_setup setup;
+    struct keys keys;
+    struct links links;
+    struct serve serve;
+    struct http_server *server;
+    size_t slot;
+    bool checked; /* a database was once up and found fit */
+    bool leaving;
+    int64_t leaving_since_ms;
+};
+
+static void feed_database_settings(const struct feed_setup *setup, struct db_settings *database)
+{
+    *database = (struct db_settings){
+        .uri = setup->database_uri,
+        .application_name = "belfry-reader",
+        .role = DB_ROLE_READER,
+        .prepared_statements = setup->prepared_statements,
+        .statement_timeout_max_ms = (int)setup->http->statement_timeout_ms,
+        .answer_timeout_ms = (int)setup->http->statement_timeout_ms + ANSWER_GRACE_MS,
+        .clock = &setup->clock,
+    };
+}
+
+static enum status feed_load_keys(const struct feed_settings *settings, struct keys *keys,
+                                  struct fault *fault)
+{
+    enum status status = keys_load(settings, keys, fault);
+    if (status != ST_OK)
+        return status;
+    if (keys->loose_files > 0)
+        log_event(LOG_WARN, "READ-KEY-FILE", "key files can be read by others than owner and group",
+                  log_int("files", keys->loose_files));
+    if (keys->auth.count == 0)
+        log_event(LOG_WARN, "READ-NO-AUTH", "[auth] keys is empty: every token will be refused");
+    return ST_OK;
+}
+
+static enum status feed_check_feeds(const struct feed_settings *settings, struct fault *fault)
+{
+    if (settings->feeds.count == 0)
+        return ST_OK;
+    fault_set(
+        fault, "config",
+        "[feed.%s]: declared feeds are not in this version, which serves the built-in feed notifications",
+        settings->feeds.sections[0].name);
+    fault_set_field(fault, "feed");
+    return ST_REJECT;
+}
+
+enum status feed_check(const struct feed_settings *settings, struct fault *fault)
+{
+    struct keys keys;
+    enum status status = feed_check_feeds(settings, fault);
+    if (status == ST_OK)
+        status = keys_load(settings, &keys, fault);
+    if (status == ST_OK)
+        keys_wipe(&keys);
+    return status;
+}
+
+enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault)
+{
+    struct db_settings database;
+    feed_database_settings(setup, &database);
+    struct feed *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        fault_set(fault, "memory", "no memory for the reader");
+        return ST_FATAL;
+    }
+    made->setup = *setup;
+    made->serve = (struct serve){
+        .settings = setup->settings,
+        .http = setup->http,
+        .clock = setup->clock,
+        .keys = &made->keys,
+        .links = &made->links,
+    };
+    serve_init(&made->serve, setup->metrics);
+    if (setup->readiness != NULL)
+        made->slot = readiness_add(setup->readiness, "database", 0);
+    enum status status = feed_check_feeds(setup->settings, fault);
+    if (status == ST_OK)
+        status = feed_load_keys(setup->settings, &made->keys, fault);
+    if (status == ST_OK)
+        status =
+            links_init(&made->links, &database, &setup->clock, (uint64_t)clock_wall_us(&setup->clock), fault);
+    struct http_server_options options = {
+        .listen = setup->http->listen,
+        .connections_max = setup->http->max_connections,
+        .handler = {.handle = serve_handle, .finished = serve_finished, .context = &made->serve},
+        .clock = setup->clock,
+    };
+    if (status == ST_OK)
+        status = http_server_open(&options, &made->server, fault);
+    if (status != ST_OK) {
+        feed_close(made);
+        return status;
+    }
+    log_event(LOG_INFO, "READ-LISTEN", "serving pages", log_text("host", setup->http->listen.host),
+              log_int("port", http_server_port(made->server)));
+    *feed = made;
+    return ST_OK;
+}
+
+void feed_close(struct feed *feed)
+{
+    if (feed == NULL)
+        return;
+    http_server_close(feed->server);
+    serve_done(&feed->serve);
+    links_done(&feed->links);
+    keys_wipe(&feed->keys);
+    free(feed);
+}
+
+/* New keys from the same files; the old ones stay when they cannot be read. */
+static void feed_reload(struct feed *feed)
+{
+    struct keys keys;
+    struct fault fault;
+    enum status status = feed_load_keys(feed->setup.settings, &keys, &fault);
+    if (status != ST_OK) {
+        log_fault(LOG_ERROR, "READ-RELOAD", "keys not reloaded: the old ones stay", status, &fault);
+        return;
+    }
+    feed->keys = keys;
+    keys_wipe(&keys);
+    log_event(LOG_INFO, "READ-RELOAD", "keys reloaded", log_count("cursor_keys", feed->keys.cursor.count),
+              log_count("auth_keys", feed->keys.auth.count));
+}
+
+/* Tells readiness; a database that cannot serve at all ends the reader, but only before it ever served. */
+static enum status feed_watch_database(struct feed *feed, struct fault *fault)
+{
+    struct fault why = {.code = ""};
+    if (links_up(&feed->links) > 0) {
+        feed->checked = true;
+        readiness_ready(feed->setup.readiness, feed->slot);
+        return ST_OK;
+    }
+    enum status status = links_why(&feed->links, &why);
+    readiness_not(feed->setup.readiness, feed->slot, why.text[0] == '\0' ? "connecting" : why.text);
+    if (status != ST_STOP || feed->checked)
+        return ST_OK;
+    *fault = why;
+    fault->exit_code = EXIT_FAILED;
+    return ST_FATAL;
+}
+
+static void feed_wait(struct feed *feed)
+{
+    struct pollfd fds[POLL_COUNT];
+    fds[POLL_HTTP] = (struct pollfd){.fd = http_server_fd(feed->server), .events = POLLIN};
+    /* Once it was seen it stays readable: then it is no news. */
+    fds[POLL_STOP] = (struct pollfd){.fd = feed->leaving ? -1 : signals_stop_fd(), .events = POLLIN};
+    links_poll(&feed->links, fds + POLL_LINKS);
+    int wait_ms = links_wait_ms(&feed->links), http_ms = http_server_wait_ms(feed->server);
+    if (http_ms >= 0 && http_ms < wait_ms)
+        wait_ms = http_ms;
+    if ((feed->leaving || feed->serve.waiting.count > 0) && wait_ms > 50)
+        wait_ms = 50;
+    (void)poll(fds, POLL_COUNT, wait_ms);
+}
+
+/* One round. The HTTP server first: what it hands over is sent before the next wait. */
+static void feed_round(struct feed *feed)
+{
+    struct db_answer answer;
+    http_server_run(feed->server);
+    links_pump(&feed->links);
+    while (links_take(&feed->links, &answer))
+        serve_answer(&feed->serve, &answer);
+    serve_waiting(&feed->serve);
+}
+
+static bool feed_left(struct feed *feed)
+{
+    if (!feed->leaving)
+        return false;
+    int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
+    if (since_ms >= feed->setup.shutdown_timeout_ms)
+        return true;
+    if (feed->serve.waiting.count + feed->serve.sent.count > 0)
+        return false;
+    return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
+}
+
+enum status feed_run(struct feed *feed, struct fault *fault)
+{
+    enum status status = ST_OK;
+    while (status == ST_OK && !feed_left(feed)) {
+        feed_wait(feed);
+        if (signals_take_reload())
+            feed_reload(feed);
+        if (signals_stopping() && !feed->leaving) {
+            feed->leaving = true;
+            feed->leaving_since_ms = clock_monotonic_ms(&feed->setup.clock);
+            readiness_leave(feed->setup.readiness);
+            http_server_quiesce(feed->server);
+        }
+        feed_round(feed);
+        status = feed_watch_database(feed, fault);
+    }
+    return status;
+}

@@ -1,0 +1,240 @@
+/* In: name and value pairs from a client. Out: one query for the store, or the code and the sentence that
+ * says what is wrong. Always: an unknown or repeated name is an error, a bad cursor is never page one, and
+ * what reaches the database is text it takes. A crash here loses one answer. */
+#include "feed/parameters.h"
+
+#include <stdio.h>
+
+#include "base/utf8.h"
+#include "feed/routes.h"
+#include "wire/fingerprint.h"
+
+enum parameter {
+    PARAMETER_LIMIT,
+    PARAMETER_CURSOR,
+    PARAMETER_DIRECTION,
+    PARAMETER_CONTRACT,
+    PARAMETER_CATEGORY,
+    PARAMETER_EVENT_TYPE,
+    PARAMETER_UNREAD,
+    PARAMETERS
+};
+
+static const char *const parameter_names[PARAMETERS] = {
+    "limit", "cursor", "direction", "contract", "category", "event_type", "unread",
+};
+
+enum { FILTER_CATEGORY_MAX = 100, FILTER_EVENT_TYPE_MAX = 200 /* bytes, as in events */ };
+
+static enum status parameters_refuse(struct fault *fault, const char *code, enum parameter which,
+                                     const char *detail)
+{
+    fault_set(fault, code, "%s", detail);
+    fault_set_field(fault, parameter_names[which]);
+    return ST_REJECT;
+}
+
+/* A name from outside as the fault's field; it is cut where the field ends. */
+static enum status parameters_refuse_name(struct fault *fault, const char *code, struct span name,
+                                          const char *detail)
+{
+    char field[FAULT_FIELD_MAX];
+    snprintf(field, sizeof field, "%.*s", (int)(name.bytes < sizeof field ? name.bytes : sizeof field),
+             name.bytes == 0 ? "" : name.at);
+    fault_set(fault, code, "%s", detail);
+    fault_set_field(fault, field);
+    return ST_REJECT;
+}
+
+/* Sorts the pairs into values[]; at stays NULL where none was given. */
+static enum status parameters_sort(const struct parameters_input *input, struct span *values,
+                                   struct fault *fault)
+{
+    for (size_t i = 0; i < input->count; i++) {
+        const struct http_parameter *given = &input->parameters[i];
+        size_t which = 0;
+        while (which < PARAMETERS && !span_is(given->name, parameter_names[which]))
+            which++;
+        if (which == PARAMETERS)
+            return parameters_refuse_name(fault, "unknown_parameter", given->name,
+                                          "This feed has no such parameter.");
+        if (values[which].at != NULL)
+            return parameters_refuse_name(fault, "repeated_parameter", given->name,
+                                          "The parameter was given more than once.");
+        values[which] = given->value.at == NULL ? span_of("") : given->value;
+    }
+    return ST_OK;
+}
+
+int parameters_limit(struct span text)
+{
+    int limit = 0;
+    if (text.bytes == 0)
+        return PAGE_LIMIT_DEFAULT;
+    for (size_t i = 0; i < text.bytes; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9')
+            return PAGE_LIMIT_DEFAULT;
+        if (limit <= PAGE_LIMIT_MAX)
+            limit = limit * 10 + (text.at[i] - '0');
+    }
+    if (limit < 1)
+        return PAGE_LIMIT_DEFAULT;
+    return limit < PAGE_LIMIT_MAX ? limit : PAGE_LIMIT_MAX;
+}
+
+static enum status parameters_filters(const struct span *values, struct page_query *query,
+                                      struct fault *fault)
+{
+    const struct {
+        enum parameter which;
+        size_t bytes_max;
+        struct span *into;
+        const char *detail;
+    } texts[] = {
+        {PARAMETER_CATEGORY, FILTER_CATEGORY_MAX, &query->category,
+         "category takes 1 to 100 bytes of UTF-8 text."},
+        {PARAMETER_EVENT_TYPE, FILTER_EVENT_TYPE_MAX, &query->event_type,
+         "event_type takes 1 to 200 bytes of UTF-8 text."},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        struct span value = values[texts[i].which];
+        if (value.at == NULL)
+            continue;
+        if (value.bytes == 0 || value.bytes > texts[i].bytes_max || !utf8_is_text(value))
+            return parameters_refuse(fault, "invalid_parameter", texts[i].which, texts[i].detail);
+        *texts[i].into = value;
+    }
+    if (values[PARAMETER_UNREAD].at != NULL && !span_is(values[PARAMETER_UNREAD], "true"))
+        return parameters_refuse(fault, "invalid_parameter", PARAMETER_UNREAD,
+                                 "unread takes only the value true; leave it out to see all.");
+    query->unread = values[PARAMETER_UNREAD].at != NULL;
+    return ST_OK;
+}
+
+/* What direction and contract say, each with whether it was given; the cursor decides later whether they
+ * agree with it. */
+static enum status parameters_traversal(const struct span *values, struct cursor_expected *expected,
+                                        struct fault *fault)
+{
+    struct span direction = values[PARAMETER_DIRECTION], contract = values[PARAMETER_CONTRACT];
+    expected->direction_given = direction.at != NULL;
+    expected->direction = CURSOR_OLDER;
+    if (span_is(direction, "newer"))
+        expected->direction = CURSOR_NEWER;
+    else if (direction.at != NULL && !span_is(direction, "older"))
+        return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
+                                 "direction takes older or newer.");
+    expected->contract_given = contract.at != NULL;
+    expected->contract = CURSOR_LIVE;
+    if (span_is(contract, "boundary"))
+        expected->contract = CURSOR_BOUNDARY;
+    else if (contract.at != NULL && !span_is(contract, "live"))
+        return parameters_refuse(fault, "invalid_parameter", PARAMETER_CONTRACT,
+                                 "contract takes live or boundary.");
+    return ST_OK;
+}
+
+/* A first page: what this version does not offer is said so. */
+static enum status parameters_head(const struct cursor_expected *expected, struct fault *fault)
+{
+    if (expected->direction == CURSOR_NEWER)
+        return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
+                                 "direction=newer goes on from a cursor, and this version gives none for it: "
+                                 "read the head and its older pages.");
+    if (expected->contract == CURSOR_BOUNDARY)
+        return parameters_refuse(fault, "contract_not_offered", PARAMETER_CONTRACT,
+                                 "This version of the feed offers contract=live only.");
+    return ST_OK;
+}
+
+static enum status parameters_cursor(const struct parameters_input *input, struct span text,
+                                     const struct cursor_expected *expected, struct page_query *query,
+                                     struct fault *fault)
+{
+    struct cursor cursor;
+    enum status status = cursor_decode(input->keys, text, &cursor, fault);
+    if (status == ST_OK)
+        status = cursor_check(&cursor, expected, fault);
+    if (status == ST_OK && (cursor.direction != CURSOR_OLDER || cursor.contract != CURSOR_LIVE ||
+                            cursor.id_type != CURSOR_ID_UUID)) {
+        /* Signed by a newer reader with the same keys. */
+        fault_set(fault, CURSOR_UNSUPPORTED, "This version cannot go on from this cursor.");
+        status = ST_REJECT;
+    }
+    if (status != ST_OK) {
+        fault_set_field(fault, parameter_names[PARAMETER_CURSOR]);
+        return status;
+    }
+    query->continues = true;
+    query->after = (struct page_position){.created_at_us = cursor.created_at_us, .id = cursor.id_uuid};
+    return ST_OK;
+}
+
+static uint64_t parameters_fingerprint(const struct page_query *query)
+{
+    struct fingerprint_filter filters[3];
+    size_t count = 0;
+    if (query->category.at != NULL)
+        filters[count++] = (struct fingerprint_filter){span_of("category"), query->category};
+    if (query->event_type.at != NULL)
+        filters[count++] = (struct fingerprint_filter){span_of("event_type"), query->event_type};
+    if (query->unread)
+        filters[count++] = (struct fingerprint_filter){span_of("unread"), span_of("true")};
+    struct fingerprint_query terms = {
+        .feed = span_of(ROUTES_NOTIFICATIONS),
+        .workspace = query->workspace_id,
+        .recipient = query->user_id,
+        .sort = span_of("created_at,id"),
+        .contract = span_of(cursor_contract_name(CURSOR_LIVE)),
+        .filters = filters,
+        .filter_count = count,
+    };
+    return fingerprint_of(&terms);
+}
+
+enum status parameters_read(const struct parameters_input *input, struct ask *ask, struct fault *fault)
+{
+    struct span values[PARAMETERS] = {{NULL, 0}};
+    struct ask read = {.query = {.workspace_id = input->workspace_id,
+                                 .user_id = input->user_id,
+                                 .scan_max = input->scan_max}};
+    struct cursor_expected expected = {
+        .feed = ROUTES_NOTIFICATIONS,
+        .now_us = input->now_us,
+        .ttl_us = input->cursor_ttl_us,
+    };
+    enum status status = parameters_sort(input, values, fault);
+    if (status == ST_OK)
+        status = parameters_filters(values, &read.query, fault);
+    if (status == ST_OK)
+        status = parameters_traversal(values, &expected, fault);
+    if (status != ST_OK)
+        return status;
+    read.query.limit = parameters_limit(values[PARAMETER_LIMIT]);
+    read.fingerprint = parameters_fingerprint(&read.query);
+    expected.fingerprint = read.fingerprint;
+    if (values[PARAMETER_CURSOR].bytes == 0)
+        status = parameters_head(&expected, fault);
+    else
+        status = parameters_cursor(input, values[PARAMETER_CURSOR], &expected, &read.query, fault);
+    if (status == ST_OK)
+        *ask = read;
+    return status;
+}
+
+enum status parameters_next_cursor(const struct ask *ask, struct page_position at,
+                                   const struct cursor_keys *keys, int64_t now_us, char *text,
+                                   struct fault *fault)
+{
+    struct cursor cursor = {
+        .feed = ROUTES_NOTIFICATIONS,
+        .direction = CURSOR_OLDER,
+        .contract = CURSOR_LIVE,
+        .created_at_us = at.created_at_us,
+        .id_type = CURSOR_ID_UUID,
+        .id_uuid = at.id,
+        .fingerprint = ask->fingerprint,
+        .issued_at_us = now_us,
+    };
+    return cursor_encode(keys, &cursor, text, fault);
+}

@@ -1,0 +1,310 @@
+/* In: HTTP requests and database answers. Out: pages and refusals. Always: each request is answered once;
+ * the database away is 503 at once and never an empty list; a request is told 503 after statement_timeout
+ * in the queue as it is after it in the database. A crash here loses the answers under way: nothing is
+ * written, and clients ask again. */
+#include "feed/serve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "feed/auth.h"
+#include "feed/parameters.h"
+#include "feed/reply.h"
+#include "feed/routes.h"
+#include "store/page.h"
+
+struct asked {
+    struct asked *next, *previous;
+    struct http_request *request;
+    struct route route;
+    struct jwt_claims claims;
+    struct ask ask; /* spans into this struct and the request */
+    int64_t since_ms;
+    int tries; /* sent so often */
+};
+
+enum { TRIES_MAX = 2 /* a recovery conflict or a lost connection is tried once more */ };
+
+enum { METRIC_REQUESTS, METRIC_SECONDS, METRIC_REFUSALS, METRIC_ROWS, METRIC_WAITING, METRICS };
+
+static const char *const metric_statuses[] = {"200", "400", "401", "403", "404", "405",   "410",
+                                              "413", "414", "431", "500", "503", "other", NULL};
+static const char *const metric_codes[] = {"invalid_parameter",
+                                           "unknown_parameter",
+                                           "repeated_parameter",
+                                           "contract_not_offered",
+                                           "invalid_cursor",
+                                           "cursor_unsupported",
+                                           "cursor_mismatch",
+                                           "cursor_expired",
+                                           "token_missing",
+                                           "token_invalid",
+                                           "token_expired",
+                                           "not_a_member",
+                                           "not_found",
+                                           "method_not_allowed",
+                                           "timeout",
+                                           "unavailable",
+                                           "internal",
+                                           NULL};
+
+static const struct metric_row metric_rows[METRICS] = {
+    [METRIC_REQUESTS] = {.name = "belfry_http_requests_total",
+                         .help = "Requests answered, by HTTP status.",
+                         .label = "status",
+                         .values = metric_statuses},
+    [METRIC_SECONDS] = {.name = "belfry_http_request_seconds",
+                        .help = "From a request's head to its reply.",
+                        .type = METRIC_HISTOGRAM,
+                        .buckets = metric_buckets_seconds},
+    [METRIC_REFUSALS] = {.name = "belfry_refusals_total",
+                         .help = "Requests refused, by code.",
+                         .label = "code",
+                         .values = metric_codes},
+    [METRIC_ROWS] = {.name = "belfry_page_items_total", .help = "Items on the pages given out."},
+    [METRIC_WAITING] = {.name = "belfry_requests_waiting",
+                        .help = "Requests that wait for a place on a database connection.",
+                        .type = METRIC_GAUGE},
+};
+
+void serve_init(struct serve *serve, struct metrics *metrics)
+{
+    serve->waiting = serve->sent = (struct asked_list){NULL, NULL, 0};
+    serve->metrics = metrics_add(metrics, metric_rows, METRICS);
+    buffer_init(&serve->body, REPLY_BYTES_MAX);
+}
+
+static void asked_push(struct asked_list *list, struct asked *asked)
+{
+    asked->next = NULL;
+    asked->previous = list->last;
+    if (list->last != NULL)
+        list->last->next = asked;
+    else
+        list->first = asked;
+    list->last = asked;
+    list->count++;
+}
+
+static void asked_pull(struct asked_list *list, struct asked *asked)
+{
+    if (asked->previous != NULL)
+        asked->previous->next = asked->next;
+    else
+        list->first = asked->next;
+    if (asked->next != NULL)
+        asked->next->previous = asked->previous;
+    else
+        list->last = asked->previous;
+    list->count--;
+}
+
+void serve_done(struct serve *serve)
+{
+    struct asked_list *const lists[] = {&serve->waiting, &serve->sent};
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        while (lists[i]->first != NULL) {
+            struct asked *asked = lists[i]->first;
+            asked_pull(lists[i], asked);
+            free(asked);
+        }
+    }
+    buffer_done(&serve->body);
+}
+
+static void serve_refuse(struct serve *serve, struct http_request *request, const struct fault *fault)
+{
+    log_event(LOG_DEBUG, "READ-REFUSED", "request refused", log_text("code", fault->code),
+              log_text("request_id", http_request_id(request)));
+    metric_add(serve->metrics, METRIC_REFUSALS,
+               metric_value_index(&metric_rows[METRIC_REFUSALS], fault->code), 1);
+    (void)reply_refuse(request, fault);
+}
+
+static void serve_refuse_code(struct serve *serve, struct http_request *request, const char *code,
+                              const char *detail)
+{
+    struct fault fault;
+    fault_set(&fault, code, "%s", detail);
+    serve_refuse(serve, request, &fault);
+}
+
+/* Answers a request that is in no list any more, and forgets it. */
+static void serve_drop(struct serve *serve, struct asked *asked, const char *code, const char *detail)
+{
+    struct http_request *request = asked->request;
+    free(asked);
+    serve_refuse_code(serve, request, code, detail);
+}
+
+static void serve_drop_unavailable(struct serve *serve, struct asked *asked)
+{
+    serve_drop(serve, asked, "unavailable", "The database cannot be reached just now.");
+}
+
+/* Sends a request that is in no list, or lets it wait, or refuses it. False: it waits. */
+static bool serve_send(struct serve *serve, struct asked *asked)
+{
+    struct fault fault;
+    struct db *db = links_pick(serve->links);
+    if (db != NULL && page_send(db, &asked->ask.query, (uint64_t)(uintptr_t)asked, &fault) == ST_OK) {
+        asked->tries++;
+        asked_push(&serve->sent, asked);
+        return true;
+    }
+    if (links_up(serve->links) == 0) {
+        serve_drop_unavailable(serve, asked);
+        return true;
+    }
+    asked_push(&serve->waiting, asked);
+    return false;
+}
+
+static enum status serve_understand(struct serve *serve, struct asked *asked, struct fault *fault)
+{
+    struct parameters_input input = {
+        .workspace_id = span_of(asked->route.workspace),
+        .user_id = span_of(asked->claims.sub),
+        .keys = &serve->keys->cursor,
+        .scan_max = (int64_t)serve->http->scan_max,
+        .cursor_ttl_us = serve->settings->cursor.cursor_ttl_ms * 1000,
+        .now_us = clock_wall_us(&serve->clock),
+    };
+    struct span authorization = http_request_header(asked->request, HTTP_AUTHORIZATION);
+    enum status status = auth_check(&serve->settings->auth, &serve->keys->auth, authorization, input.now_us,
+                                    &asked->claims, fault);
+    if (status != ST_OK)
+        return status;
+    input.parameters = http_request_parameters(asked->request, &input.count);
+    input.user_id = span_of(asked->claims.sub);
+    return parameters_read(&input, &asked->ask, fault);
+}
+
+void serve_handle(void *context, struct http_request *request)
+{
+    struct serve *serve = context;
+    struct route route;
+    struct fault fault;
+    routes_find(http_request_path(request), &route);
+    enum http_method method = http_request_method(request);
+    if (route.kind == ROUTE_NONE) {
+        serve_refuse_code(serve, request, "not_found", "There is nothing at this path.");
+        return;
+    }
+    if (method != HTTP_GET && method != HTTP_HEAD) {
+        serve_refuse_code(serve, request, "method_not_allowed", "A feed is read with GET.");
+        return;
+    }
+    struct asked *asked = calloc(1, sizeof *asked);
+    if (asked == NULL) {
+        serve_refuse_code(serve, request, "unavailable", "The reader is out of memory.");
+        return;
+    }
+    asked->request = request;
+    asked->route = route;
+    asked->since_ms = clock_monotonic_ms(&serve->clock);
+    if (serve_understand(serve, asked, &fault) != ST_OK) {
+        free(asked);
+        serve_refuse(serve, request, &fault);
+        return;
+    }
+    (void)serve_send(serve, asked);
+}
+
+void serve_finished(void *context, const struct http_exchange *exchange)
+{
+    struct serve *serve = context;
+    char status[8] = "other";
+    if (exchange->status >= 100 && exchange->status <= 999) {
+        status[0] = (char)('0' + exchange->status / 100);
+        status[1] = (char)('0' + exchange->status / 10 % 10);
+        status[2] = (char)('0' + exchange->status % 10);
+        status[3] = '\0';
+    }
+    metric_add(serve->metrics, METRIC_REQUESTS, metric_value_index(&metric_rows[METRIC_REQUESTS], status), 1);
+    metric_observe(serve->metrics, METRIC_SECONDS, 0, (double)exchange->took_us / 1e6);
+    log_event(LOG_INFO, "READ-REQUEST", "request answered", log_int("status", exchange->status),
+              log_span("path", exchange->path), log_count("bytes", exchange->body_bytes),
+              log_int("us", exchange->took_us), log_bool("complete", exchange->complete),
+              log_text("request_id", exchange->request_id));
+}
+
+/* A page that was read. asked is in no list. */
+static void serve_page(struct serve *serve, struct asked *asked, const struct db_result *result)
+{
+    char next_cursor[CURSOR_TEXT_MAX + 1] = "";
+    struct fault fault;
+    struct page page;
+    page_open(result, asked->ask.query.limit, &page);
+    if (!page.member) {
+        serve_drop(serve, asked, "not_a_member", "You are not a member of this workspace.");
+        return;
+    }
+    enum status status = ST_OK;
+    if (page.has_more)
+        status = parameters_next_cursor(&asked->ask, page.next, &serve->keys->cursor,
+                                        clock_wall_us(&serve->clock), next_cursor, &fault);
+    buffer_reset(&serve->body);
+    reply_write_page(&serve->body, &page, next_cursor);
+    if (status != ST_OK || serve->body.failed) {
+        log_event(LOG_ERROR, "READ-INTERNAL", "a page could not be written",
+                  log_text("request_id", http_request_id(asked->request)));
+        serve_drop(serve, asked, "internal", "The page could not be written.");
+        return;
+    }
+    metric_add(serve->metrics, METRIC_ROWS, 0, (uint64_t)page.count);
+    struct http_request *request = asked->request;
+    bool head = !asked->ask.query.continues;
+    free(asked);
+    reply_page(request, buffer_span(&serve->body), head);
+}
+
+/* A statement that failed. asked is in no list. */
+static void serve_failed(struct serve *serve, struct asked *asked, enum status status,
+                         const struct fault *fault)
+{
+    if (strcmp(fault->code, "57014") == 0) {
+        log_fault(LOG_WARN, "READ-TIMEOUT", "a page took too long", status, fault,
+                  log_text("request_id", http_request_id(asked->request)));
+        serve_drop(serve, asked, "timeout", "The page took too long to read.");
+    } else if (status == ST_RETRY && asked->tries < TRIES_MAX) {
+        (void)serve_send(serve, asked);
+    } else if (status == ST_RETRY || status == ST_STOP) {
+        log_fault(LOG_WARN, "READ-FAILED", "a page could not be read", status, fault,
+                  log_text("request_id", http_request_id(asked->request)));
+        serve_drop_unavailable(serve, asked);
+    } else {
+        log_fault(LOG_ERROR, "READ-INTERNAL", "the database refused a page", status, fault,
+                  log_text("request_id", http_request_id(asked->request)));
+        serve_drop(serve, asked, "internal", "The page could not be read.");
+    }
+}
+
+void serve_answer(struct serve *serve, struct db_answer *answer)
+{
+    struct asked *asked = (struct asked *)(uintptr_t)answer->tag;
+    asked_pull(&serve->sent, asked);
+    if (answer->status == ST_OK)
+        serve_page(serve, asked, answer->result);
+    else
+        serve_failed(serve, asked, answer->status, &answer->fault);
+    db_result_free(answer->result);
+}
+
+void serve_waiting(struct serve *serve)
+{
+    int64_t now_ms = clock_monotonic_ms(&serve->clock);
+    while (serve->waiting.first != NULL) {
+        struct asked *asked = serve->waiting.first;
+        bool late = now_ms - asked->since_ms > serve->http->statement_timeout_ms;
+        if (!late && links_up(serve->links) > 0 && links_pick(serve->links) == NULL)
+            break;
+        asked_pull(&serve->waiting, asked);
+        if (late)
+            serve_drop(serve, asked, "timeout", "The database is too busy to read the page in time.");
+        else if (!serve_send(serve, asked))
+            break;
+    }
+    metric_put(serve->metrics, METRIC_WAITING, 0, (double)serve->waiting.count);
+}
