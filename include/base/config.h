@@ -110,7 +110,7 @@ struct config_table {
 /* A value from a flag: -b, -G, -t, -X. */
 struct config_override {
     const char *section, *key, *value;
-    const char *flag; /* as the user wrote it, for messages */
+    const char *flag; /* its long name without "--", for messages */
 };
 
 struct config_input {

@@ -472,11 +472,13 @@ static enum status assign_overrides(struct config *config, const struct config_i
     enum status status = ST_OK;
     for (size_t i = 0; i < input->override_count && status == ST_OK; i++) {
         const struct config_override *override = &input->overrides[i];
+        char where[CONFIG_NAME_MAX];
+        snprintf(where, sizeof where, "--%s", override->flag);
         const struct source source = {.section = span_of(override->section),
                                       .key = span_of(override->key),
                                       .value = span_of(override->value),
                                       .origin = FROM_FLAG,
-                                      .where = override->flag};
+                                      .where = where};
         status = assign(config, &source, fault);
     }
     return status;

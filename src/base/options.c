@@ -2,6 +2,7 @@
  * points into argv or the tables but the property names of -X, which are copied. */
 #include "base/options.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,9 +59,14 @@ struct parse {
     char **argv;
 };
 
-static enum status refuse(struct parse *parse, const char *what, const char *flag)
+__attribute__((format(printf, 2, 3))) static enum status refuse(struct parse *parse, const char *format, ...)
 {
-    fault_set(parse->fault, "usage", what, flag);
+    char text[FAULT_TEXT_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    fault_set(parse->fault, "usage", "%s", text);
     parse->fault->exit_code = EXIT_USAGE;
     return ST_REJECT;
 }
@@ -106,26 +112,26 @@ static enum status add_override(struct parse *parse, const struct config_overrid
 {
     struct options *options = parse->options;
     if (options->override_count == OPTIONS_OVERRIDES_MAX)
-        return refuse(parse, "too many flags: %s", override->flag);
+        return refuse(parse, "too many flags: --%s", override->flag);
     options->overrides[options->override_count++] = *override;
     return ST_OK;
 }
 
 /* -X name=value. The name is copied: argv has no NUL behind it. */
-static enum status add_property(struct parse *parse, const char *value, const char *flag)
+static enum status add_property(struct parse *parse, const struct option_row *row, const char *value)
 {
     struct options *options = parse->options;
     const char *equals = strchr(value, '=');
     if (equals == NULL || equals == value)
-        return refuse(parse, "%s takes NAME=VALUE", flag);
+        return refuse(parse, "-X takes NAME=VALUE");
     if (options->split == NULL)
         options->split = calloc(OPTIONS_OVERRIDES_MAX, sizeof *options->split);
     char *name = options->split == NULL ? NULL : strndup(value, (size_t)(equals - value));
     if (name == NULL)
-        return refuse(parse, "no memory for %s", flag);
-    enum status status = add_override(
-        parse,
-        &(const struct config_override){.section = "kafka", .key = name, .value = equals + 1, .flag = flag});
+        return refuse(parse, "no memory for -X");
+    enum status status =
+        add_override(parse, &(const struct config_override){
+                                .section = "kafka", .key = name, .value = equals + 1, .flag = row->name});
     if (status != ST_OK)
         free(name);
     else
@@ -133,40 +139,39 @@ static enum status add_property(struct parse *parse, const char *value, const ch
     return status;
 }
 
-static enum status add_found(struct parse *parse, const struct option_row *row, const char *value,
-                             const char *flag)
+static enum status add_found(struct parse *parse, const struct option_row *row, const char *value)
 {
     struct options *options = parse->options;
     if (!row->repeatable && options_given(options, row->name))
-        return refuse(parse, "%s is given twice", flag);
+        return refuse(parse, "--%s is given twice", row->name);
     if (options->found_count == OPTIONS_FOUND_MAX)
-        return refuse(parse, "too many flags: %s", flag);
+        return refuse(parse, "too many flags: --%s", row->name);
     options->found[options->found_count++] = (struct option_found){.name = row->name, .value = value};
     if (row->section == NULL)
         return ST_OK;
-    return add_override(parse, &(const struct config_override){
-                                   .section = row->section, .key = row->key, .value = value, .flag = flag});
+    return add_override(parse,
+                        &(const struct config_override){
+                            .section = row->section, .key = row->key, .value = value, .flag = row->name});
 }
 
-static enum status apply(struct parse *parse, const struct option_row *row, int meaning, const char *value,
-                         const char *flag)
+static enum status apply(struct parse *parse, const struct option_row *row, int meaning, const char *value)
 {
     struct options *options = parse->options;
     struct option_row topic = *row;
     switch (meaning) {
     case MEANS_ROW:
-        return add_found(parse, row, value, flag);
+        return add_found(parse, row, value);
     case MEANS_TOPIC:
         topic.section = "topics";
         topic.key = parse->table->topic_key;
-        return add_found(parse, &topic, value, flag);
+        return add_found(parse, &topic, value);
     case MEANS_FILE:
         if (options->config_path != NULL)
-            return refuse(parse, "%s is given twice", flag);
+            return refuse(parse, "--%s is given twice", row->name);
         options->config_path = value;
         return ST_OK;
     case MEANS_PROPERTY:
-        return add_property(parse, value, flag);
+        return add_property(parse, row, value);
     case MEANS_QUIET:
         options->quiet++;
         return ST_OK;
@@ -188,6 +193,7 @@ static const char *take_value(struct parse *parse, const char *attached)
     return parse->next < parse->argc ? parse->argv[parse->next++] : NULL;
 }
 
+/* A value stays out of every message: it may be a password. */
 static enum status parse_long(struct parse *parse, char *word)
 {
     int meaning;
@@ -195,12 +201,12 @@ static enum status parse_long(struct parse *parse, char *word)
     struct span name = {word + 2, equals == NULL ? strlen(word + 2) : (size_t)(equals - word - 2)};
     const struct option_row *row = find_row(parse, 0, name, &meaning);
     if (row == NULL)
-        return refuse(parse, "unknown flag %s", word);
+        return refuse(parse, "unknown flag --%.*s", (int)name.bytes, name.at);
     if (row->argument == NULL)
-        return equals != NULL ? refuse(parse, "%s takes no value", word)
-                              : apply(parse, row, meaning, "", word);
+        return equals != NULL ? refuse(parse, "--%s takes no value", row->name)
+                              : apply(parse, row, meaning, "");
     const char *value = take_value(parse, equals == NULL ? NULL : equals + 1);
-    return value == NULL ? refuse(parse, "%s needs a value", word) : apply(parse, row, meaning, value, word);
+    return value == NULL ? refuse(parse, "--%s needs a value", row->name) : apply(parse, row, meaning, value);
 }
 
 /* -qv, -bHOST, -b HOST */
@@ -210,16 +216,15 @@ static enum status parse_short(struct parse *parse, char *word)
         int meaning;
         const struct option_row *row = find_row(parse, *at, (struct span){0}, &meaning);
         if (row == NULL)
-            return refuse(parse, "unknown flag %s", word);
-        if (row->argument == NULL) {
-            enum status status = apply(parse, row, meaning, "", word);
-            if (status != ST_OK)
-                return status;
-            continue;
+            return refuse(parse, "unknown flag -%c", *at);
+        if (row->argument != NULL) {
+            const char *value = take_value(parse, at[1] != '\0' ? at + 1 : NULL);
+            return value == NULL ? refuse(parse, "-%c needs a value", *at)
+                                 : apply(parse, row, meaning, value);
         }
-        const char *value = take_value(parse, at[1] != '\0' ? at + 1 : NULL);
-        return value == NULL ? refuse(parse, "%s needs a value", word)
-                             : apply(parse, row, meaning, value, word);
+        enum status status = apply(parse, row, meaning, "");
+        if (status != ST_OK)
+            return status;
     }
     return ST_OK;
 }

@@ -217,10 +217,10 @@ Test(config, flags_over_environment_over_file)
                            (char[]){"BELFRY_TEST_POSTGRES=whatever"},
                            (char[]){"OTHER=1"},
                            NULL};
-    const struct config_override overrides[] = {{"kafka", "bootstrap.servers", "flag:1", "-b"},
-                                                {"kafka", "linger.ms", "1", "-X linger.ms"},
-                                                {"kafka", "linger.ms", "2", "-X linger.ms"},
-                                                {"work", "name", "from flag", "-t"}};
+    const struct config_override overrides[] = {{"kafka", "bootstrap.servers", "flag:1", "brokers"},
+                                                {"kafka", "linger.ms", "1", "property"},
+                                                {"kafka", "linger.ms", "2", "property"},
+                                                {"work", "name", "from flag", "topic"}};
     struct loaded l;
     load(&l, "[work]\ncount = 10\nname = from file\nwait = 1s\n[kafka]\nbootstrap.servers = file:1\n",
          environment, overrides, 4);

@@ -114,10 +114,10 @@ Test(options, refusals)
         {&full, "-Z", "unknown flag -Z"},
         {&full, "-b", "-b needs a value"},
         {&full, "--seek", "--seek needs a value"},
-        {&full, "--create-topics=yes", "--create-topics=yes takes no value"},
+        {&full, "--create-topics=yes", "--create-topics takes no value"},
         {&full, "--create-topics --create-topics", "--create-topics is given twice"},
         {&full, "-b a:1 --brokers b:1", "--brokers is given twice"},
-        {&full, "-F a -F b", "-F is given twice"},
+        {&full, "-F a -F b", "--config is given twice"},
         {&full, "-X novalue", "-X takes NAME=VALUE"},
         {&full, "-X =value", "-X takes NAME=VALUE"},
         {&full, "pages", "unknown command \"pages\""},
@@ -142,11 +142,12 @@ Test(options, refusals)
 Test(options, too_many_properties_are_refused)
 {
     char *argv[2 + 2 * OPTIONS_OVERRIDES_MAX + 2] = {(char[]){"program"}};
+    char property[] = "-Xa=b";
     int argc = 1;
     struct options options;
     struct fault fault;
     for (int i = 0; i <= OPTIONS_OVERRIDES_MAX; i++)
-        argv[argc++] = (char[]){"-Xa=b"};
+        argv[argc++] = property;
     cr_expect_eq(options_parse(&full, argc, argv, &options, &fault), ST_REJECT);
     cr_expect_not_null(strstr(fault.text, "too many flags"));
 }
