@@ -85,7 +85,7 @@ static bool follow_step(struct server *server, int fd)
     server->connection_of[n] = atomic_load(&server->connections);
     const struct step *step = &server->steps[n];
     if (step->stall)
-        sleep(5);
+        usleep(900000);
     if (step->answer != NULL)
         write_all(fd, step->answer, strlen(step->answer));
     static const char bloat[1024] = {'x', 'x', 'x'};
