@@ -72,6 +72,8 @@ void http_client_close(struct http_client *client);
  * too large, too many headers, or a URL that is none or of another scheme. Does not block. */
 MUST_USE enum status http_client_submit(struct http_client *client, const struct http_request *request,
                                         uint64_t tag, struct fault *fault);
+/* Whether a URL could be submitted: http or https, with a host. */
+bool http_client_takes_url(const char *url);
 size_t http_client_in_flight(const struct http_client *client);
 
 /* Moves all transfers on and gives the next finished one; waits at most timeout_ms for it (0: not at all).

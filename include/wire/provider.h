@@ -73,6 +73,7 @@ enum provider_item { PROVIDER_ITEM_NONE, PROVIDER_ITEM_OK, PROVIDER_ITEM_ERROR, 
 
 /* One ticket or receipt. */
 struct provider_entry {
+    bool present;            /* the reply names it, be it null */
     enum provider_item item; /* NONE: absent or null (receipts); UNREADABLE: not an object with a status */
     char ticket[DISPATCH_TICKET_MAX + 1]; /* "" when there was none, or one that is too long or unprintable */
     char error[DISPATCH_ERROR_MAX + 1]; /* of an error: details.error, cleaned; "ProviderError" without one */

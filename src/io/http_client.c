@@ -149,7 +149,7 @@ void http_client_abort(struct http_client *client)
 
 /* ---- submitting ---------------------------------------------------------------------------------------- */
 
-static bool url_is_http(const char *url)
+bool http_client_takes_url(const char *url)
 {
     CURLU *parsed = curl_url();
     char *scheme = NULL, *host = NULL;
@@ -239,7 +239,7 @@ enum status http_client_submit(struct http_client *client, const struct http_req
         fault_set(fault, "busy", "%zu requests are in flight", client->settings.in_flight_max);
         return ST_RETRY;
     }
-    if (!url_is_http(request->url)) {
+    if (!http_client_takes_url(request->url)) {
         fault_set(fault, "request", "not a URL of http or https");
         return ST_REJECT;
     }
