@@ -1,0 +1,134 @@
+/* foundation_4: what the shipped statements cost, from EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) and never from
+ * time. The texts are the ones embedded in the binaries. */
+#include <criterion/criterion.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/page.h"
+#include "support/harness.h"
+
+enum { ROWS = 1000000, LIMIT = 20, BLOCKS_MAX = 40, PLAN_BYTES = 1 << 18 };
+
+struct cost {
+    int64_t rows_max; /* the most that one node read: actual rows + rows removed, over all its loops */
+    int64_t blocks;   /* shared, hit + read, of the whole */
+    char scan[64];    /* the node that reads the relation */
+    char index[64];   /* its index */
+};
+
+static int64_t number_of(const json_t *node, const char *name)
+{
+    return json_integer_value(json_object_get(node, name));
+}
+
+static void weigh(const json_t *node, const char *relation, struct cost *cost)
+{
+    const char *name = json_string_value(json_object_get(node, "Relation Name"));
+    int64_t loops = number_of(node, "Actual Loops");
+    int64_t rows = loops * (number_of(node, "Actual Rows") + number_of(node, "Rows Removed by Filter") +
+                            number_of(node, "Rows Removed by Index Recheck") +
+                            number_of(node, "Rows Removed by Join Filter"));
+    cost->rows_max = rows > cost->rows_max ? rows : cost->rows_max;
+    if (name != NULL && strcmp(name, relation) == 0) {
+        const char *type = json_string_value(json_object_get(node, "Node Type"));
+        const char *index = json_string_value(json_object_get(node, "Index Name"));
+        snprintf(cost->scan, sizeof cost->scan, "%s", type);
+        snprintf(cost->index, sizeof cost->index, "%s", index == NULL ? "" : index);
+    }
+    size_t i;
+    json_t *below;
+    json_array_foreach(json_object_get(node, "Plans"), i, below) weigh(below, relation, cost);
+}
+
+/* Explains one execution of a prepared statement. */
+static struct cost explain(struct world *w, const char *execute, const char *relation)
+{
+    char *text = malloc(PLAN_BYTES);
+    world_text(w, text, PLAN_BYTES, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) %s", execute);
+    json_t *plan = json_loads(text, 0, NULL);
+    cr_assert_not_null(plan, "not JSON: %.200s", text);
+    const json_t *root = json_object_get(json_array_get(plan, 0), "Plan");
+    struct cost cost = {.rows_max = 0};
+    cost.blocks = number_of(root, "Shared Hit Blocks") + number_of(root, "Shared Read Blocks");
+    weigh(root, relation, &cost);
+    json_decref(plan);
+    free(text);
+    return cost;
+}
+
+static void fill(struct world *w)
+{
+    world_exec(w, "INSERT INTO workspace_members (workspace_id, user_id) VALUES ('w', 'big')");
+    /* Fifty rows an instant; every sixth row is another user's, so that pages are not one block. */
+    world_exec(w,
+               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, body,"
+               " data, created_at)"
+               " SELECT lpad(to_hex(i), 32, '0')::uuid, 'w',"
+               " CASE WHEN i %% 6 = 0 THEN 'other' || i %% 1000 ELSE 'big' END, 'type.' || i %% 7,"
+               " 'title ' || i, repeat('b', 60), '{\"n\":1}',"
+               " timestamptz '2026-01-01' + (i / 50) * interval '1 ms'"
+               " FROM generate_series(1, %d) AS i",
+               ROWS / 5 * 6);
+    cr_assert_eq(world_count(w, "SELECT count(*) FROM notifications WHERE recipient_user_id = 'big'"), ROWS);
+}
+
+/* The position after which a page begins, as the statement's arguments. */
+static void position_at(struct world *w, int row, char *text, size_t size)
+{
+    world_text(w, text, size,
+               "SELECT format('%%L, %%L', created_at, id) FROM notifications WHERE recipient_user_id = 'big'"
+               " AND workspace_id = 'w' ORDER BY created_at DESC, id DESC OFFSET %d LIMIT 1",
+               row - 1);
+}
+
+static void check_page(struct world *w, const char *what, const char *execute)
+{
+    struct cost cost = explain(w, execute, "notifications");
+    printf("page %-44s %s on %s: rows %lld of %d, blocks %lld of %d\n", what, cost.scan, cost.index,
+           (long long)cost.rows_max, LIMIT + 1, (long long)cost.blocks, BLOCKS_MAX);
+    fflush(stdout);
+    cr_expect(strncmp(cost.scan, "Index", 5) == 0, "%s: %s", what, cost.scan);
+    cr_expect_str_eq(cost.index, "notifications_feed");
+    cr_expect_eq(cost.rows_max, LIMIT + 1, "%s: %lld rows", what, (long long)cost.rows_max);
+    cr_expect_leq(cost.blocks, BLOCKS_MAX, "%s: %lld blocks", what, (long long)cost.blocks);
+}
+
+static void check_pages(struct world *w, const char *state)
+{
+    static const char *const modes[] = {"force_custom_plan", "force_generic_plan"};
+    static const int depths[] = {0, 20, 900000};
+    for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
+        world_exec(w, "SET plan_cache_mode = %s", modes[m]);
+        for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++) {
+            char at[128], execute[256], what[96];
+            position_at(w, depths[d] == 0 ? 1 : depths[d], at, sizeof at);
+            if (depths[d] == 0)
+                snprintf(execute, sizeof execute, "EXECUTE page_head('w', 'big', %d)", LIMIT + 1);
+            else
+                snprintf(execute, sizeof execute, "EXECUTE page_older('w', 'big', %d, %s)", LIMIT + 1, at);
+            snprintf(what, sizeof what, "at row %d, %s, %s", depths[d], state, modes[m]);
+            check_page(w, what, execute);
+        }
+    }
+    world_exec(w, "RESET plan_cache_mode");
+}
+
+Test(foundation, page_plan)
+{
+    static struct world w;
+    struct page_query query = {.limit = LIMIT};
+    world_open(&w, "page_plan");
+    world_database(&w);
+    world_exec(&w, "ALTER TABLE notifications SET (autovacuum_enabled = off)");
+    world_exec(&w, "SET jit = off"); /* as the reader's role has it */
+    fill(&w);
+    world_exec(&w, "PREPARE page_head AS %s", page_statement(&query)->sql);
+    query.continues = true;
+    world_exec(&w, "PREPARE page_older AS %s", page_statement(&query)->sql);
+    check_pages(&w, "never analysed");
+    world_exec(&w, "VACUUM ANALYZE notifications");
+    check_pages(&w, "analysed");
+    world_close(&w);
+}
