@@ -30,6 +30,7 @@ struct serve {
     struct clock clock;
     struct keys *keys; /* replaced by a reload */
     struct links *links;
+    bool fit; /* the database was found to be one this binary can read; before that nothing is sent */
     struct metric_set *metrics;
     struct asked_list waiting, sent;
     struct buffer body; /* of the page being answered; its memory is kept */

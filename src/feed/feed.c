@@ -11,6 +11,7 @@
 #include "feed/keys.h"
 #include "feed/links.h"
 #include "feed/serve.h"
+#include "store/schema.h"
 
 enum {
     ANSWER_GRACE_MS = 1000, /* over statement_timeout: then the server counts as lost */
@@ -28,7 +29,6 @@ struct feed {
     struct serve serve;
     struct http_server *server;
     size_t slot;
-    bool checked; /* a database was once up and found fit */
     bool leaving;
     int64_t leaving_since_ms;
 };
@@ -154,21 +154,27 @@ static void feed_reload(struct feed *feed)
               log_count("auth_keys", feed->keys.auth.count));
 }
 
-/* Tells readiness; a database that cannot serve at all ends the reader, but only before it ever served. */
+/* Only a database that was found fit serves: role settings by io/db, the schema here, once a process. Before
+ * it ever served, what an operator must mend ends the reader; later it is waited for, not ready. */
 static enum status feed_watch_database(struct feed *feed, struct fault *fault)
 {
     struct fault why = {.code = ""};
-    if (links_up(&feed->links) > 0) {
-        feed->checked = true;
+    enum status status = ST_OK;
+    struct db *db = links_pick(&feed->links);
+    if (db != NULL && !feed->serve.fit) {
+        status = store_check_schema(db, &why);
+        feed->serve.fit = status == ST_OK;
+    } else if (links_up(&feed->links) == 0) {
+        status = links_why(&feed->links, &why);
+    }
+    if (feed->serve.fit && links_up(&feed->links) > 0) {
         readiness_ready(feed->setup.readiness, feed->slot);
         return ST_OK;
     }
-    enum status status = links_why(&feed->links, &why);
     readiness_not(feed->setup.readiness, feed->slot, why.text[0] == '\0' ? "connecting" : why.text);
-    if (status != ST_STOP || feed->checked)
+    if (feed->serve.fit || (status != ST_STOP && status != ST_FATAL))
         return ST_OK;
     *fault = why;
-    fault->exit_code = EXIT_FAILED;
     return ST_FATAL;
 }
 
@@ -187,15 +193,20 @@ static void feed_wait(struct feed *feed)
     (void)poll(fds, POLL_COUNT, wait_ms);
 }
 
-/* One round. The HTTP server first: what it hands over is sent before the next wait. */
-static void feed_round(struct feed *feed)
+/* One round. The database is looked at before requests: nothing is in flight on a connection that was just
+ * made, so the schema may be asked for on it. */
+static enum status feed_round(struct feed *feed, struct fault *fault)
 {
     struct db_answer answer;
-    http_server_run(feed->server);
     links_pump(&feed->links);
+    enum status status = feed_watch_database(feed, fault);
+    if (status != ST_OK)
+        return status;
     while (links_take(&feed->links, &answer))
         serve_answer(&feed->serve, &answer);
     serve_waiting(&feed->serve);
+    http_server_run(feed->server);
+    return ST_OK;
 }
 
 static bool feed_left(struct feed *feed)
@@ -223,8 +234,7 @@ enum status feed_run(struct feed *feed, struct fault *fault)
             readiness_leave(feed->setup.readiness);
             http_server_quiesce(feed->server);
         }
-        feed_round(feed);
-        status = feed_watch_database(feed, fault);
+        status = feed_round(feed, fault);
     }
     return status;
 }

@@ -7,6 +7,7 @@
 #include "feed/reply.h"
 #include "feed/routes.h"
 #include "store/page.h"
+#include "store/schema.h"
 
 #include "base/utf8.h"
 
@@ -52,7 +53,9 @@ static enum status once_read(const struct feed_setup *setup, const struct page_q
     enum status status = db_open(&settings, &db, fault);
     if (status != ST_OK)
         return status;
-    status = page_read(db, query, result, fault);
+    status = store_check_schema(db, fault);
+    if (status == ST_OK)
+        status = page_read(db, query, result, fault);
     db_close(db);
     return status == ST_REJECT ? ST_STOP : status; /* not the user's input: a failure, not usage */
 }

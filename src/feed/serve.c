@@ -147,13 +147,13 @@ static void serve_drop_unavailable(struct serve *serve, struct asked *asked)
 static bool serve_send(struct serve *serve, struct asked *asked)
 {
     struct fault fault;
-    struct db *db = links_pick(serve->links);
+    struct db *db = serve->fit ? links_pick(serve->links) : NULL;
     if (db != NULL && page_send(db, &asked->ask.query, (uint64_t)(uintptr_t)asked, &fault) == ST_OK) {
         asked->tries++;
         asked_push(&serve->sent, asked);
         return true;
     }
-    if (links_up(serve->links) == 0) {
+    if (!serve->fit || links_up(serve->links) == 0) {
         serve_drop_unavailable(serve, asked);
         return true;
     }
