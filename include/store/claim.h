@@ -55,7 +55,7 @@ struct claim; /* settings, id maker and the parameter buffer; one thread */
 struct claim *claim_new(const struct claim_settings *settings); /* NULL: out of memory */
 void claim_free(struct claim *claim);
 
-/* Sends the statement (db_send). The batch is copied onto the wire; the claim is busy until claim_finish. The
+/* Sends the statement (db_send). The batch, its events and the claim stay in use until claim_finish. The
  * same batch may be sent again after any failure. ST_REJECT params_too_big: split it. */
 MUST_USE enum status claim_send(struct claim *claim, struct db *db, const struct claim_batch *batch,
                                 uint64_t tag, struct fault *fault);
