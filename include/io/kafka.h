@@ -207,8 +207,7 @@ MUST_USE enum status kafka_producer_poll(struct kafka_producer *producer, int ti
 MUST_USE enum status kafka_producer_flush(struct kafka_producer *producer, int timeout_ms,
                                           struct fault *fault);
 size_t kafka_producer_owed(const struct kafka_producer *producer);
-/* Becomes readable when there may be something to poll; as kafka_consumer_fd. It may change when the producer
- * is rebuilt: ask each time. */
+/* Becomes readable when there may be something to poll; as kafka_consumer_fd. */
 int kafka_producer_fd(const struct kafka_producer *producer);
 
 /* ---- admin --------------------------------------------------------------------------------------------- */
@@ -248,9 +247,15 @@ MUST_USE enum status kafka_admin_partitions(struct kafka_admin *admin, const cha
                                             struct fault *fault);
 MUST_USE enum status kafka_admin_watermarks(struct kafka_admin *admin, const char *topic, int32_t partition,
                                             int64_t *low, int64_t *high, struct fault *fault);
+struct kafka_group_offset {
+    const char *topic;
+    int32_t partition;
+    int64_t offset;
+};
+
 /* Sets a group's offset. ST_STOP: the group has members that hold the topic; stop them first. */
-MUST_USE enum status kafka_admin_set_offset(struct kafka_admin *admin, const char *group, const char *topic,
-                                            int32_t partition, int64_t offset, struct fault *fault);
+MUST_USE enum status kafka_admin_set_offset(struct kafka_admin *admin, const char *group,
+                                            const struct kafka_group_offset *offset, struct fault *fault);
 
 /* ---- error to status: the one table ----------------------------------------------------------------------
  */

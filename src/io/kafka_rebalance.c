@@ -1,0 +1,158 @@
+/* Partitions come and go: librdkafka's rebalance callback on one side, on_assign and on_revoke on the other.
+ *
+ * A partition that comes is asked for the group's offset and its watermarks, then on_assign says where it
+ * starts. What on_assign refuses is never held: the caller hears of it from kafka_consumer_poll and the group
+ * is left. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kafka_private.h"
+
+enum { ASK_TIMEOUT_MS = 5000 };
+
+static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
+                                 struct kafka_seat *seats, struct fault *fault)
+{
+    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_copy(list);
+    enum status status = ST_OK;
+    rd_kafka_resp_err_t error = list->cnt == 0
+                                    ? RD_KAFKA_RESP_ERR_NO_ERROR
+                                    : rd_kafka_committed(consumer->client.rk, asked, ASK_TIMEOUT_MS);
+    for (int i = 0; i < asked->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
+        seats[i].committed = asked->elems[i].offset >= 0 ? asked->elems[i].offset : -1;
+        error = asked->elems[i].err;
+    }
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        status = kafka_fault(fault, error, NULL);
+    }
+    rd_kafka_topic_partition_list_destroy(asked);
+    return status;
+}
+
+static enum status ask_offsets(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
+                               struct kafka_seat *seats, struct fault *fault)
+{
+    enum status status = ask_committed(consumer, list, seats, fault);
+    for (int i = 0; i < list->cnt && status == ST_OK; i++) {
+        rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
+            consumer->client.rk, list->elems[i].topic, list->elems[i].partition, &seats[i].low,
+            &seats[i].high, ASK_TIMEOUT_MS);
+        if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+            status = kafka_fault(fault, error, NULL);
+        }
+        seats[i].start = seats[i].low;
+    }
+    return status;
+}
+
+static struct kafka_seat *seats_make(const struct kafka_consumer *consumer,
+                                     const rd_kafka_topic_partition_list_t *list)
+{
+    struct kafka_seat *seats = calloc((size_t)list->cnt + 1, sizeof *seats);
+    for (int i = 0; seats != NULL && i < list->cnt; i++) {
+        seats[i].topic = kafka_topic_find(consumer, list->elems[i].topic);
+        seats[i].partition = list->elems[i].partition;
+        if (seats[i].topic < 0) { /* what we never subscribed to */
+            free(seats);
+            return NULL;
+        }
+    }
+    return seats;
+}
+
+static bool is_cooperative(const struct kafka_consumer *consumer)
+{
+    const char *protocol = rd_kafka_rebalance_protocol(consumer->client.rk);
+    return protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
+}
+
+/* Tells librdkafka what we hold from now on; list NULL: nothing. */
+static void assign(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list, bool add)
+{
+    rd_kafka_error_t *error = NULL;
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
+    if (!is_cooperative(consumer)) {
+        code = rd_kafka_assign(consumer->client.rk, add ? list : NULL);
+    } else if (add) {
+        error = rd_kafka_incremental_assign(consumer->client.rk, list);
+    } else {
+        error = rd_kafka_incremental_unassign(consumer->client.rk, list);
+    }
+    if (error != NULL) {
+        code = rd_kafka_error_code(error);
+        rd_kafka_error_destroy(error);
+    }
+    if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        kafka_client_error(&consumer->client, code, "assignment refused", "");
+    }
+}
+
+static void take_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list)
+{
+    struct fault fault;
+    fault_reset(&fault);
+    struct kafka_seat *seats = seats_make(consumer, list);
+    enum status status = ST_RETRY;
+    if (seats != NULL && !consumer->closing) {
+        status = ask_offsets(consumer, list, seats, &fault);
+    }
+    if (status == ST_OK) {
+        status = consumer->on_assign(consumer->context, seats, (size_t)list->cnt, &fault);
+    }
+    if (status == ST_OK && !kafka_held_add(consumer, seats, (size_t)list->cnt)) {
+        fault_set(&fault, "partitions", "more than %d partitions", KAFKA_PARTITIONS_MAX);
+        status = ST_STOP;
+    }
+    for (int i = 0; i < list->cnt; i++) {
+        list->elems[i].offset = status == ST_OK ? seats[i].start : RD_KAFKA_OFFSET_BEGINNING;
+    }
+    /* What could not be seated is taken all the same, because librdkafka waits for an answer with partitions
+     * in it; but it is not held, so none of its records gets out before the group is left. */
+    assign(consumer, list, true);
+    if (status == ST_OK && consumer->paused && list->cnt > 0) {
+        (void)rd_kafka_pause_partitions(consumer->client.rk, list);
+    }
+    for (int i = 0; status == ST_OK && i < list->cnt; i++) {
+        kafka_topic_tell(consumer, seats[i].topic, false, "the topic is there");
+    }
+    consumer->seat_status = status;
+    consumer->seat_fault = fault;
+    free(seats);
+}
+
+static void give_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list)
+{
+    bool lost = rd_kafka_assignment_lost(consumer->client.rk) != 0;
+    struct kafka_seat *seats = seats_make(consumer, list);
+    size_t count = 0;
+    for (int i = 0; seats != NULL && i < list->cnt; i++) {
+        const struct kafka_held *held = kafka_held_find(consumer, seats[i].topic, seats[i].partition);
+        if (held != NULL) {
+            seats[count] = seats[i];
+            seats[count++].start = held->position;
+        }
+    }
+    if (count > 0) {
+        consumer->on_revoke(consumer->context, seats, count, lost);
+        kafka_held_remove(consumer, seats, count);
+    }
+    if (consumer->paused && list->cnt > 0) {
+        /* The mark outlives the assignment: without this the partition would come back paused. */
+        (void)rd_kafka_resume_partitions(consumer->client.rk, list);
+    }
+    assign(consumer, list, false);
+    free(seats);
+}
+
+void kafka_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *list,
+                     void *opaque)
+{
+    struct kafka_consumer *consumer = opaque;
+    if (error == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS) {
+        take_seats(consumer, list);
+    } else if (error == RD_KAFKA_RESP_ERR__REVOKE_PARTITIONS) {
+        give_seats(consumer, list);
+    } else {
+        (void)rd_kafka_assign(rk, NULL);
+    }
+}
