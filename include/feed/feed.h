@@ -53,8 +53,9 @@ struct feed_once {
 MUST_USE enum status feed_page(const struct feed_setup *setup, const struct feed_once *once,
                                struct buffer *out, struct fault *fault);
 
-/* Appends a development token that lasts ttl_ms from now. ST_REJECT: usage or configuration. */
-MUST_USE enum status feed_token(const struct feed_setup *setup, struct span sub, int64_t ttl_ms,
-                                struct buffer *out, struct fault *fault);
+/* Appends a development token that lasts ttl_ms from now. ST_REJECT: usage or configuration. Blocking file
+ * reads. */
+MUST_USE enum status feed_token(const struct auth_settings *settings, const struct clock *clock,
+                                struct span sub, int64_t ttl_ms, struct buffer *out, struct fault *fault);
 
 #endif

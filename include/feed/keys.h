@@ -19,4 +19,8 @@ struct keys {
 MUST_USE enum status keys_load(const struct feed_settings *settings, struct keys *keys, struct fault *fault);
 void keys_wipe(struct keys *keys);
 
+/* The keys of tokens alone: for minting one. Faults as above; jwt_keys_wipe. */
+MUST_USE enum status keys_load_auth(const struct auth_settings *settings, struct jwt_keys *keys,
+                                    int *loose_files, struct fault *fault);
+
 #endif

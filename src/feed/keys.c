@@ -7,7 +7,8 @@
 enum { LIST_BYTES_MAX = 64 * 1024 };
 
 /* The list as it stood in the file. */
-static void keys_join(const struct config_list *list, struct buffer *text)
+static enum status keys_join(const struct config_list *list, const char *field, struct buffer *text,
+                             struct fault *fault)
 {
     buffer_init(text, LIST_BYTES_MAX);
     for (size_t i = 0; i < list->count; i++) {
@@ -15,33 +16,47 @@ static void keys_join(const struct config_list *list, struct buffer *text)
             buffer_add_byte(text, ' ');
         buffer_add_text(text, list->items[i]);
     }
+    if (!text->failed)
+        return ST_OK;
+    fault_set(fault, "config", "the list of keys is longer than %d bytes", LIST_BYTES_MAX);
+    fault_set_field(fault, field);
+    return ST_REJECT;
+}
+
+enum status keys_load_auth(const struct auth_settings *settings, struct jwt_keys *keys, int *loose_files,
+                           struct fault *fault)
+{
+    struct buffer list;
+    enum status status = keys_join(&settings->keys, "auth.keys", &list, fault);
+    if (status == ST_OK)
+        status = jwt_keys_load(buffer_span(&list), keys, loose_files, fault);
+    buffer_done(&list);
+    return status;
+}
+
+static enum status keys_load_cursor(const struct cursor_settings *settings, struct cursor_keys *keys,
+                                    int *loose_files, struct fault *fault)
+{
+    struct buffer list;
+    enum status status = keys_join(&settings->keys, "cursor.keys", &list, fault);
+    if (status == ST_OK)
+        status = cursor_keys_load(buffer_span(&list), span_of(settings->sign_with), keys, loose_files, fault);
+    buffer_done(&list);
+    return status;
 }
 
 enum status keys_load(const struct feed_settings *settings, struct keys *keys, struct fault *fault)
 {
     struct keys loaded = {.loose_files = 0};
-    struct buffer cursor_list, auth_list;
-    keys_join(&settings->cursor.keys, &cursor_list);
-    keys_join(&settings->auth.keys, &auth_list);
-    enum status status = ST_REJECT;
     int cursor_loose = 0, auth_loose = 0;
-    if (cursor_list.failed || auth_list.failed) {
-        fault_set(fault, "config", "a list of keys is longer than %d bytes", LIST_BYTES_MAX);
-        fault_set_field(fault, cursor_list.failed ? "cursor.keys" : "auth.keys");
-        goto out;
-    }
-    status = cursor_keys_load(buffer_span(&cursor_list), span_of(settings->cursor.sign_with), &loaded.cursor,
-                              &cursor_loose, fault);
+    enum status status = keys_load_cursor(&settings->cursor, &loaded.cursor, &cursor_loose, fault);
     if (status == ST_OK)
-        status = jwt_keys_load(buffer_span(&auth_list), &loaded.auth, &auth_loose, fault);
+        status = keys_load_auth(&settings->auth, &loaded.auth, &auth_loose, fault);
     if (status == ST_OK) {
         loaded.loose_files = cursor_loose + auth_loose;
         *keys = loaded;
     }
-out:
     keys_wipe(&loaded);
-    buffer_done(&cursor_list);
-    buffer_done(&auth_list);
     return status;
 }
 

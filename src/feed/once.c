@@ -95,22 +95,22 @@ enum status feed_page(const struct feed_setup *setup, const struct feed_once *on
     return status;
 }
 
-enum status feed_token(const struct feed_setup *setup, struct span sub, int64_t ttl_ms, struct buffer *out,
-                       struct fault *fault)
+enum status feed_token(const struct auth_settings *settings, const struct clock *clock, struct span sub,
+                       int64_t ttl_ms, struct buffer *out, struct fault *fault)
 {
-    struct keys keys;
-    int64_t now_s = clock_wall_us(&setup->clock) / 1000000;
+    struct jwt_keys keys;
+    int64_t now_s = clock_wall_us(clock) / 1000000;
     struct jwt_grant grant = {
         .sub = sub,
-        .issuer = setup->settings->auth.issuer,
-        .audience = setup->settings->auth.audience,
+        .issuer = settings->issuer,
+        .audience = settings->audience,
         .issued_at_s = now_s,
         .expires_at_s = now_s + ttl_ms / 1000,
     };
-    enum status status = keys_load(setup->settings, &keys, fault);
+    enum status status = keys_load_auth(settings, &keys, NULL, fault);
     if (status != ST_OK)
         return status;
-    status = auth_mint(&setup->settings->auth, &keys.auth, &grant, out, fault);
-    keys_wipe(&keys);
+    status = auth_mint(settings, &keys, &grant, out, fault);
+    jwt_keys_wipe(&keys);
     return status;
 }
