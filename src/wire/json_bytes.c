@@ -50,7 +50,7 @@ static int take_character(const char **at, const char *end)
 
 static bool name_is(struct span raw, const char *name)
 {
-    if (memchr(raw.at, '\\', raw.bytes) == NULL)
+    if (raw.bytes == 0 || memchr(raw.at, '\\', raw.bytes) == NULL)
         return span_is(raw, name);
     const char *at = raw.at, *end = raw.at + raw.bytes;
     while (at < end && *name != '\0') {
