@@ -72,7 +72,7 @@ enum config_type {              /* the field in the settings struct: */
                    CONFIG_LIST      /* struct config_list: by commas or blanks */
 };
 
-enum config_flags { CONFIG_REQUIRED = 1 }; /* empty is refused */
+enum config_flags { CONFIG_REQUIRED = 1 }; /* --help says so; config_require enforces it where it is needed */
 
 struct config_key {
     const char *key;
@@ -98,6 +98,7 @@ struct config_section {
     const struct config_key *keys;
     size_t key_count;
     const char *help;
+    const struct config_pair *defaults; /* CONFIG_PAIRS: ended by a NULL key; NULL: none */
     /* CONFIG_PAIRS: a reason why this key may not be set, or NULL. */
     const char *(*refuse)(const char *key);
 };
@@ -138,6 +139,10 @@ void config_done(struct config *config);
  * ST_REJECT: the value, key or line at fault; fault.field is "section.key", fault.text has file and line. */
 MUST_USE enum status config_load(struct config *config, const struct config_input *input, void *settings,
                                  struct fault *fault);
+
+/* ST_REJECT when the key is empty: what must be given depends on what the process is asked to do. */
+MUST_USE enum status config_require(const struct config *config, const char *section, const char *key,
+                                    struct fault *fault);
 
 /* The parser alone: calls visit for each section head (key NULL) and each pair, spans into text.
  * Never reads outside text; ends at the first error. */

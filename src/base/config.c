@@ -310,21 +310,27 @@ static enum status assign(struct config *config, const struct source *source, st
     return ST_OK;
 }
 
+static enum status assign_default(struct config *config, const struct config_section *section,
+                                  const char *key, const char *value, struct fault *fault)
+{
+    const struct source source = {
+        .section = span_of(section->name), .key = span_of(key), .value = span_of(value), .where = "default"};
+    return assign(config, &source, fault);
+}
+
 static enum status assign_defaults(struct config *config, struct fault *fault)
 {
+    enum status status = ST_OK;
     for (size_t i = 0; i < config->table->section_count; i++) {
         const struct config_section *section = &config->table->sections[i];
-        for (size_t j = 0; j < section->key_count; j++) {
-            const struct source source = {.section = span_of(section->name),
-                                          .key = span_of(section->keys[j].key),
-                                          .value = span_of(section->keys[j].fallback),
-                                          .where = "default"};
-            enum status status = assign(config, &source, fault);
-            if (status != ST_OK)
-                return status;
+        for (size_t j = 0; j < section->key_count && status == ST_OK; j++)
+            status = assign_default(config, section, section->keys[j].key, section->keys[j].fallback, fault);
+        for (const struct config_pair *pair = section->defaults; pair != NULL && pair->key != NULL; pair++) {
+            if (status == ST_OK)
+                status = assign_default(config, section, pair->key, pair->value, fault);
         }
     }
-    return ST_OK;
+    return status;
 }
 
 struct file_context {
@@ -492,18 +498,6 @@ static enum status store_entry(struct config *config, const struct config_entry 
     void *field = settings + entry->section->offset + entry->key->offset;
     if (config_value_store(&config->arena, entry->key, entry->value, field, &inner) == ST_OK)
         return ST_OK;
-    if (entry->origin == FROM_DEFAULT) {
-        char variable[CONFIG_NAME_MAX * 2];
-        snprintf(variable, sizeof variable, "BELFRY_%s_%s", entry->section->name, entry->name);
-        for (char *at = variable; *at != '\0'; at++)
-            *at = (char)toupper((unsigned char)*at);
-        fault_set(fault, "config", "[%s] %s must be given (in the file, or as %s)", entry->section->name,
-                  entry->name, variable);
-        char name[FAULT_FIELD_MAX];
-        snprintf(name, sizeof name, "%s.%s", entry->section->name, entry->name);
-        fault_set_field(fault, name);
-        return ST_REJECT;
-    }
     return refuse(fault, &source, entry->name, "[%s] %s: %s", entry->section->name, entry->name,
                   entry->key->type == CONFIG_SECRET ? "not a usable value" : inner.text);
 }
@@ -584,6 +578,26 @@ enum status config_load(struct config *config, const struct config_input *input,
     if (status == ST_OK)
         status = assign_overrides(config, input, fault);
     return status == ST_OK ? store(config, settings, fault) : status;
+}
+
+enum status config_require(const struct config *config, const char *section, const char *key,
+                           struct fault *fault)
+{
+    char variable[CONFIG_NAME_MAX * 2], field[FAULT_FIELD_MAX];
+    for (size_t i = 0; i < config->entry_count; i++) {
+        const struct config_entry *entry = &config->entries[i];
+        if (strcmp(entry->section->name, section) != 0 || strcmp(entry->name, key) != 0)
+            continue;
+        if (entry->value[0] != '\0')
+            return ST_OK;
+    }
+    snprintf(variable, sizeof variable, "BELFRY_%s_%s", section, key);
+    for (char *at = variable; *at != '\0'; at++)
+        *at = (char)(*at == '.' ? '_' : toupper((unsigned char)*at));
+    fault_set(fault, "config", "[%s] %s must be given, in the file or as %s", section, key, variable);
+    snprintf(field, sizeof field, "%s.%s", section, key);
+    fault_set_field(fault, field);
+    return ST_REJECT;
 }
 
 const char *config_pairs_find(const struct config_pairs *pairs, const char *key)

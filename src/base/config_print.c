@@ -149,6 +149,8 @@ void config_help(const struct config_table *table, struct buffer *out)
                       section->help);
         for (size_t j = 0; j < section->key_count; j++)
             help_key(&section->keys[j], out);
+        for (const struct config_pair *pair = section->defaults; pair != NULL && pair->key != NULL; pair++)
+            buffer_printf(out, "  %-28s (%s)\n", pair->key, pair->value);
     }
 }
 

@@ -245,10 +245,6 @@ static enum status store_choice(const struct config_key *key, const char *value,
 enum status config_value_store(struct arena *arena, const struct config_key *key, const char *value,
                                void *field, struct fault *fault)
 {
-    if ((key->flags & CONFIG_REQUIRED) != 0 && value[0] == '\0') {
-        fault_set(fault, "config", "it must be given");
-        return ST_REJECT;
-    }
     switch (key->type) {
     case CONFIG_TEXT:
     case CONFIG_URI:

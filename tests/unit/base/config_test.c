@@ -77,6 +77,7 @@ static const char *refuse_property(const char *key)
     return strcmp(key, "enable.auto.commit") == 0 ? "offsets live in Postgres" : NULL;
 }
 
+static const struct config_pair kafka_defaults[] = {{"group.id", "belfry", 0}, {0}};
 static const struct config_section sections[] = {
     {.name = "work",
      .offset = offsetof(struct all, work),
@@ -92,6 +93,7 @@ static const struct config_section sections[] = {
      .kind = CONFIG_PAIRS,
      .offset = offsetof(struct all, kafka),
      .help = "Any property.",
+     .defaults = kafka_defaults,
      .refuse = refuse_property},
     {.name = "feed", .kind = CONFIG_NAMED, .offset = offsetof(struct all, feeds), .help = "A feed."},
 };
@@ -162,7 +164,8 @@ Test(config, defaults)
     cr_expect_eq(l.all.work.color, GREEN);
     cr_expect_eq(l.all.work.colors, 3);
     cr_expect_eq(l.all.work.list.count, 0);
-    cr_expect_eq(l.all.kafka.count, 0);
+    cr_assert_eq(l.all.kafka.count, 1);
+    cr_expect_str_eq(config_pairs_find(&l.all.kafka, "group.id"), "belfry");
     cr_expect_eq(l.all.feeds.count, 0);
     done(&l);
 }
@@ -228,7 +231,7 @@ Test(config, flags_over_environment_over_file)
     cr_expect_eq(l.all.work.wait_ms, 1000);
     cr_expect_eq(l.all.work.count, 20);
     cr_expect_str_eq(l.all.work.name, "from flag");
-    cr_expect_eq(l.all.kafka.count, 2);
+    cr_expect_eq(l.all.kafka.count, 3);
     cr_expect_str_eq(config_pairs_find(&l.all.kafka, "bootstrap.servers"), "flag:1");
     cr_expect_str_eq(config_pairs_find(&l.all.kafka, "linger.ms"), "2");
     cr_assert_eq(l.config.warning_count, 1);
@@ -289,7 +292,6 @@ Test(config, refuses_with_the_place_and_the_nearest_name)
          "work.token"},
         {"[work]\ntoken_file = /dev/null\n", "/dev/null is empty", "work.token"},
         {"[work]\ntoken = a\ntoken_file = /dev/null\n", "[work] token is given twice", "work.token"},
-        {"[other]\nneed =\n", ":2: [other] need: it must be given", "other.need"},
         {"[kafka]\nenable.auto.commit = true\n",
          ":2: enable.auto.commit may not be set: offsets live in Postgres", "kafka.enable.auto.commit"},
         {"[kafka]\nlinger.ms_file = /dev/null\n", "only a secret may be given as a file", "kafka.linger.ms"},
@@ -322,6 +324,23 @@ Test(config, a_nul_byte_is_refused)
     cr_expect_not_null(strstr(fault.text, ":2: a NUL byte"));
     config_done(&config);
     unlink(path);
+}
+
+Test(config, what_is_required_depends_on_the_asker)
+{
+    struct loaded l;
+    struct fault fault;
+    load(&l, "[other]\nneed =\n[kafka]\nssl.key.location = /k\n", NULL, NULL, 0);
+    cr_assert_eq(l.status, ST_OK, "%s", l.fault.text);
+    cr_expect_eq(config_require(&l.config, "work", "name", &fault), ST_OK);
+    cr_expect_eq(config_require(&l.config, "kafka", "ssl.key.location", &fault), ST_OK);
+    cr_expect_eq(config_require(&l.config, "other", "need", &fault), ST_REJECT);
+    cr_expect_str_eq(fault.text, "[other] need must be given, in the file or as BELFRY_OTHER_NEED");
+    cr_expect_str_eq(fault.field, "other.need");
+    cr_expect_eq(config_require(&l.config, "kafka", "bootstrap.servers", &fault), ST_REJECT);
+    cr_expect_str_eq(fault.text, "[kafka] bootstrap.servers must be given, in the file or as "
+                                 "BELFRY_KAFKA_BOOTSTRAP_SERVERS");
+    done(&l);
 }
 
 Test(config, the_file_must_be_there)
