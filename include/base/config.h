@@ -160,6 +160,8 @@ void config_help(const struct config_table *table, struct buffer *out);
 /* The values that are not defaults, masked, "section.key=value …": for the start-up line. */
 void config_summary(const struct config *config, struct buffer *out);
 
+/* True for a property of a pass-through section that must not be shown. */
+bool config_pair_is_secret(const char *name);
 /* NULL when there is none. */
 const char *config_pairs_find(const struct config_pairs *pairs, const char *key);
 

@@ -23,8 +23,6 @@ struct config_entry {
 MUST_USE enum status config_value_store(struct arena *arena, const struct config_key *key, const char *value,
                                         void *field, struct fault *fault);
 
-/* True for a property of a pass-through section that must not be shown. */
-bool config_pair_is_secret(const char *name);
 /* The value as a dump may show it. */
 void config_mask(const struct config_entry *entry, struct buffer *out);
 /* A URI or connection string with its passwords as ****. */

@@ -17,25 +17,17 @@
 #include "base/readiness.h"
 #include "base/status.h"
 #include "io/settings.h"
-
-enum run_role { ROLE_INGEST = 1, ROLE_FANOUT = 2 };
-
-/* [run] */
-struct run_settings {
-    unsigned roles; /* dispatcher: ROLE_INGEST | ROLE_FANOUT */
-    int64_t shutdown_timeout_ms;
-    enum log_level log_level;
-    enum log_format log_format;
-};
+#include "run_settings.h"
 
 struct frame {
     const struct frame_program *program;
     const struct options *options;
-    const void *settings; /* the binary's struct */
+    const struct config *config; /* for config_require */
+    const void *settings;        /* the binary's struct */
     const struct run_settings *run;
     struct clock clock;
-    struct metrics *metrics;     /* served on the admin port */
-    struct readiness *readiness; /* a part that is not ready says why */
+    struct metrics *metrics;     /* served on the admin port; NULL in a one-shot */
+    struct readiness *readiness; /* a part that is not ready says why; NULL in a one-shot */
 };
 
 struct frame_program {
@@ -45,16 +37,16 @@ struct frame_program {
     struct config_table config;
     size_t settings_bytes;
     size_t run_offset, admin_offset; /* of struct run_settings, struct admin_settings in the settings */
-    /* Completes defaults and checks what one key alone cannot say. May be NULL. */
-    enum status (*check)(struct config *config, void *settings, struct fault *fault);
-    /* Serves until signals_stopping(). ST_OK: done, exit 0; ST_FATAL: fault.exit_code. */
+    /* What one key alone cannot say, and what serving needs. Called before serving and by --check-config. */
+    enum status (*check)(const struct config *config, const void *settings, struct fault *fault);
+    /* Serves until signals_stopping(). ST_OK: done, exit 0; anything else: fault.exit_code. */
     enum status (*run)(struct frame *frame, struct fault *fault);
-    /* A one-shot: a sub-command or a flag such as --create-topics was given. Runs without signals'
-     * drain, admin port and readiness; prints to stdout. *handled false: there was none, serve. */
+    /* A one-shot: a sub-command or a flag such as --create-topics. Prints to stdout; no signals' drain, no
+     * admin port. *handled false: none was asked for, serve. May be NULL. */
     enum status (*once)(struct frame *frame, bool *handled, enum exit_code *code, struct fault *fault);
 };
 
-/* The exit code. */
+/* The exit code. A run that has not ended shutdown_timeout + 5 s after the stop was asked for is ended. */
 int frame_main(const struct frame_program *program, int argc, char **argv);
 
 #endif

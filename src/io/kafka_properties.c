@@ -2,6 +2,8 @@
  * A property that is not here is the user's, and librdkafka itself says whether it is one. */
 #include "io/kafka_properties.h"
 
+#include <librdkafka/rdkafka.h>
+#include <stdio.h>
 #include <string.h>
 
 struct owned {
@@ -29,4 +31,27 @@ const char *kafka_property_refusal(const char *property)
             return owned[i].reason;
     }
     return NULL;
+}
+
+enum status kafka_properties_check(const struct config_pairs *properties, struct fault *fault)
+{
+    char text[FAULT_TEXT_MAX], field[FAULT_FIELD_MAX];
+    rd_kafka_conf_t *conf = rd_kafka_conf_new();
+    enum status status = ST_OK;
+    for (size_t i = 0; i < properties->count && status == ST_OK; i++) {
+        const struct config_pair *pair = &properties->pairs[i];
+        rd_kafka_conf_res_t result = rd_kafka_conf_set(conf, pair->key, pair->value, text, sizeof text);
+        if (result == RD_KAFKA_CONF_OK)
+            continue;
+        status = ST_REJECT;
+        /* librdkafka quotes the value it refuses. */
+        fault_set(fault, "config", "[kafka] %s: %s", pair->key,
+                  result == RD_KAFKA_CONF_UNKNOWN    ? "librdkafka has no such property"
+                  : config_pair_is_secret(pair->key) ? "librdkafka refuses the value"
+                                                     : text);
+        snprintf(field, sizeof field, "kafka.%s", pair->key);
+        fault_set_field(fault, field);
+    }
+    rd_kafka_conf_destroy(conf);
+    return status;
 }

@@ -1,0 +1,124 @@
+/* Rows in, nothing else: what belfry-dispatcher can be told. */
+#include "dispatcher_config.h"
+
+#include "io/kafka_properties.h"
+#include "shared_config.h"
+
+static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-dispatcher"},
+                                                    {.key = NULL}};
+
+static const struct config_key ingest_keys[] = {
+    KEY("batch_max_events", CONFIG_COUNT, ingest_settings, batch_max_events, "1000", "events a statement",
+        .min = 1, .max = 10000),
+    KEY("batch_max_recipients", CONFIG_COUNT, ingest_settings, batch_max_recipients, "10000",
+        "recipients a statement, one event at least", .min = 1, .max = 50000),
+    KEY("batch_max_bytes", CONFIG_SIZE, ingest_settings, batch_max_bytes, "4MiB",
+        "bytes of a statement's rows, one event at least", .min = 64 * 1024, .max = 256 * 1024 * 1024),
+    KEY("record_max_bytes", CONFIG_SIZE, ingest_settings, record_max_bytes, "1MiB",
+        "a larger record goes to the dead letters", .min = 1024, .max = 16 * 1024 * 1024),
+    KEY("devices_per_user_max", CONFIG_COUNT, ingest_settings, devices_per_user_max, "20",
+        "devices of one user that are pushed to, the newest by last_seen", .min = 1, .max = 100),
+    KEY("key_retention", CONFIG_DURATION, ingest_settings, key_retention_ms, "30d",
+        "how long a duplicate is recognised", .min = CONFIG_H, .max = (int64_t)3650 * CONFIG_D),
+    KEY("allow_short_key_retention", CONFIG_BOOL, ingest_settings, allow_short_key_retention, "off",
+        "start although the topic outlives the keys"),
+};
+
+static const struct config_key fanout_keys[] = {
+    KEY("chunk_size", CONFIG_COUNT, fanout_settings, chunk_size, "100", "messages a request", .min = 1,
+        .max = 100),
+    KEY("max_concurrent_requests", CONFIG_COUNT, fanout_settings, max_concurrent_requests, "6",
+        "requests at once", .min = 1, .max = 64),
+    KEY("rate_limit", CONFIG_COUNT, fanout_settings, rate_limit, "600",
+        "messages a second and project; not used yet", .min = 1, .max = 100000),
+    KEY("rate_share", CONFIG_SHARE, fanout_settings, rate_share, "1",
+        "of rate_limit for this process: 0.5 for each of two; not used yet"),
+    KEY("send_attempts", CONFIG_COUNT, fanout_settings, send_attempts, "3",
+        "for what was certainly not accepted; not used yet", .min = 1, .max = 100),
+    KEY("push_max_age", CONFIG_DURATION, fanout_settings, push_max_age_ms, "1h",
+        "older pushes are not sent; the feed keeps them", .min = CONFIG_S, .max = (int64_t)30 * CONFIG_D),
+    KEY("lease", CONFIG_DURATION, fanout_settings, lease_ms, "60s", "how long a batch belongs to its taker",
+        .min = CONFIG_S, .max = CONFIG_D),
+    KEY("sweep_interval", CONFIG_DURATION, fanout_settings, sweep_interval_ms, "5s",
+        "between looks for batches whose lease ran out", .min = 50, .max = CONFIG_H),
+    KEY("batches_in_memory", CONFIG_COUNT, fanout_settings, batches_in_memory, "64",
+        "handed over by ingest without going by the table", .min = 1, .max = 1024),
+};
+
+static const struct config_key preferences_keys[] = {
+    KEY("url", CONFIG_URI, preferences_settings, url, "",
+        "the account service; empty: everything is allowed; not used yet"),
+    KEY("token", CONFIG_SECRET, preferences_settings, token, "", "access token; not used yet"),
+    KEY("timeout", CONFIG_DURATION, preferences_settings, timeout_ms, "300ms", "then allowed; not used yet",
+        .min = 1, .max = CONFIG_MIN),
+    KEY("ttl", CONFIG_DURATION, preferences_settings, ttl_ms, "30s", "an answer's life; not used yet",
+        .min = 0, .max = CONFIG_D),
+    KEY("stale_ttl", CONFIG_DURATION, preferences_settings, stale_ttl_ms, "10min",
+        "its life while the service is away; not used yet", .min = 0, .max = (int64_t)30 * CONFIG_D),
+    KEY("max_users", CONFIG_COUNT, preferences_settings, max_users, "100000", "in the cache; not used yet",
+        .min = 1, .max = 10000000),
+    KEY("breaker_failures", CONFIG_COUNT, preferences_settings, breaker_failures, "5",
+        "in a row that open the breaker; not used yet", .min = 1, .max = 1000),
+    KEY("breaker_open", CONFIG_DURATION, preferences_settings, breaker_open_ms, "5s",
+        "without calls; not used yet", .min = 10, .max = CONFIG_H),
+};
+
+static const struct config_key admin_keys[] = {
+    KEY("listen", CONFIG_ADDRESS, admin_settings, listen, "127.0.0.1:9401", "/livez /readyz /metrics"),
+};
+
+static const struct config_key database_keys[] = {DATABASE_URI_ROW, DATABASE_PREPARED_ROW};
+
+static const struct config_key run_keys[] = {
+    KEY("roles", CONFIG_CHOICES, run_settings, roles, "ingest, fanout", "what this process does",
+        .choices = "ingest|fanout"),
+    RUN_ROWS,
+};
+
+#define AT(member) offsetof(struct dispatcher_settings, member)
+
+static const struct config_section sections[] = {
+    {.name = "kafka",
+     .kind = CONFIG_PAIRS,
+     .offset = AT(kafka.properties),
+     .help = "any librdkafka property; bootstrap.servers (required)",
+     .defaults = kafka_defaults,
+     .refuse = kafka_property_refusal},
+    SECTION("topics", AT(topics), topics_keys, "names"),
+    SECTION("database", AT(database), database_keys, "Postgres"),
+    SECTION("ingest", AT(ingest), ingest_keys, "events to rows"),
+    SECTION("fanout", AT(fanout), fanout_keys, "rows to pushes"),
+    SECTION("provider", AT(provider), provider_keys, "the push provider"),
+    SECTION("preferences", AT(preferences), preferences_keys, "the account service"),
+    SECTION("admin", AT(admin), admin_keys, "for operators"),
+    SECTION("run", AT(run), run_keys, "the process"),
+};
+
+const struct config_table dispatcher_table = {.sections = sections, .section_count = KEY_COUNT(sections)};
+
+static const struct option_row rows[] = {
+    {.name = "create-topics", .help = "create the topics that are missing, and exit"},
+    {.name = "check-events",
+     .argument = "FILE",
+     .help = "say what is wrong with each line of a file, and exit"},
+    {.name = "seek",
+     .argument = "TOPIC:PARTITION=OFFSET|end",
+     .help = "move the group there, in the database and in Kafka, and exit; may be repeated",
+     .repeatable = true},
+};
+
+const struct options_table dispatcher_options = {
+    .standard = OPTIONS_KAFKA, .topic_key = "events", .rows = rows, .row_count = KEY_COUNT(rows)};
+
+enum status dispatcher_config_check(const struct config *config, const void *settings, struct fault *fault)
+{
+    const struct dispatcher_settings *own = settings;
+    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
+    if (status == ST_OK)
+        status = config_require(config, "database", "uri", fault);
+    if (status == ST_OK && (own->run.roles & ROLE_FANOUT) != 0)
+        status = config_require(config, "provider", "base_url", fault);
+    if (status == ST_OK)
+        status = kafka_properties_check(&own->kafka.properties, fault);
+    return status;
+}

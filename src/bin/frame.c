@@ -1,0 +1,263 @@
+/* Options, configuration, log, signals, admin port, run, close: the order every binary keeps. What comes in
+ * is argv; what goes out is the exit code. Always holds: the configuration is whole before anything is
+ * opened, readiness turns false before anything is closed, and a run that does not end is ended. */
+#include "frame.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/signals.h"
+#include "io/admin.h"
+
+enum { TEXT_BYTES_MAX = 2 * 1024 * 1024, GRACE_MS = 5000, METRICS_SERIES = 1 };
+
+static const char *const build_versions[] = {BELFRY_VERSION, NULL};
+static const struct metric_row build_rows[METRICS_SERIES] = {
+    {.name = "belfry_build_info",
+     .help = "Always 1; the label says which version runs.",
+     .type = METRIC_GAUGE,
+     .label = "version",
+     .values = build_versions},
+};
+
+static int print(FILE *file, struct buffer *text, int code)
+{
+    bool whole = !text->failed && (text->bytes == 0 || fwrite(text->at, 1, text->bytes, file) == text->bytes);
+    whole = fflush(file) == 0 && whole;
+    buffer_done(text);
+    return whole ? code : EXIT_FAILED;
+}
+
+static int complain(const struct frame_program *program, const struct fault *fault, int code)
+{
+    fprintf(stderr, "%s: %s\n", program->name, fault->text);
+    if (strcmp(fault->code, "usage") == 0)
+        fprintf(stderr, "%s --help says more\n", program->name);
+    return code;
+}
+
+static int say_help(const struct frame_program *program)
+{
+    struct buffer out;
+    buffer_init(&out, TEXT_BYTES_MAX);
+    options_help(&program->options, program->name, program->summary, &out);
+    buffer_add_text(
+        &out, "\nConfiguration: flags win over the environment, it over the file, that over the defaults.\n"
+              "Environment: BELFRY_<SECTION>_<KEY>, upper case, dots as '_'. Durations 300ms 30s 15min 24h\n"
+              "30d, sizes 64KiB 4MiB, booleans on off. A secret may be given as key_file = PATH.\n");
+    config_help(&program->config, &out);
+    buffer_add_text(&out,
+                    "\nExit codes: 0 done, 1 failure, 2 usage or configuration, 3 audit found something,\n"
+                    "4 schema not usable, 5 fatal client error of Kafka.\n");
+    return print(stdout, &out, EXIT_DONE);
+}
+
+static int say_config(const struct config *config)
+{
+    struct buffer out;
+    buffer_init(&out, TEXT_BYTES_MAX);
+    config_dump(config, &out);
+    return print(stdout, &out, EXIT_DONE);
+}
+
+static int check_config(const struct frame *frame)
+{
+    struct fault fault;
+    const struct frame_program *program = frame->program;
+    for (size_t i = 0; i < frame->config->warning_count; i++)
+        fprintf(stderr, "%s: warning: %s\n", program->name, frame->config->warnings[i]);
+    if (program->check(frame->config, frame->settings, &fault) != ST_OK)
+        return complain(program, &fault, EXIT_USAGE);
+    printf("%s: the configuration is good\n", program->name);
+    return EXIT_DONE;
+}
+
+/* Ends a process whose run does not: libraries that hang in their close are known (libraries.md). */
+struct watchdog {
+    pthread_t thread;
+    int done_fd;
+    int64_t timeout_ms;
+};
+
+static void *watch(void *context)
+{
+    const struct watchdog *watchdog = context;
+    struct pollfd fds[2] = {{.fd = watchdog->done_fd, .events = POLLIN},
+                            {.fd = signals_stop_fd(), .events = POLLIN}};
+    while (poll(fds, 2, -1) < 0) {
+    }
+    int left = (int)(watchdog->timeout_ms + GRACE_MS);
+    if (fds[0].revents == 0 && poll(fds, 1, left) == 0) {
+        log_event(LOG_ERROR, "RUN-STUCK", "did not drain in time, leaving now", log_int("after_ms", left));
+        _exit(EXIT_FAILED);
+    }
+    return NULL;
+}
+
+static bool watchdog_start(struct watchdog *watchdog, int64_t timeout_ms)
+{
+    watchdog->timeout_ms = timeout_ms;
+    watchdog->done_fd = eventfd(0, EFD_CLOEXEC);
+    if (watchdog->done_fd < 0)
+        return false;
+    if (pthread_create(&watchdog->thread, NULL, watch, watchdog) == 0)
+        return true;
+    close(watchdog->done_fd);
+    return false;
+}
+
+static void watchdog_stop(struct watchdog *watchdog)
+{
+    ssize_t written = write(watchdog->done_fd, &(const uint64_t){1}, sizeof(uint64_t));
+    (void)written;
+    pthread_join(watchdog->thread, NULL);
+    close(watchdog->done_fd);
+}
+
+static void log_start(const struct frame *frame, const struct admin *admin)
+{
+    struct buffer summary;
+    buffer_init(&summary, LOG_LINE_MAX);
+    config_summary(frame->config, &summary);
+    for (size_t i = 0; i < frame->config->warning_count; i++)
+        log_event(LOG_WARN, "CONF-WARN", frame->config->warnings[i]);
+    log_event(LOG_INFO, "RUN-START", "starting", log_text("version", BELFRY_VERSION),
+              log_int("pid", getpid()), log_int("admin_port", admin_port(admin)),
+              log_span("config", buffer_span(&summary)));
+    buffer_done(&summary);
+}
+
+static int run_inside(struct frame *frame)
+{
+    struct fault fault;
+    struct admin *admin = NULL;
+    struct watchdog watchdog;
+    const struct admin_settings *settings =
+        (const void *)((const char *)frame->settings + frame->program->admin_offset);
+    struct metric_set *build = metrics_add(frame->metrics, build_rows, METRICS_SERIES);
+    metric_put(build, 0, 0, 1);
+    const struct admin_options options = {.listen = settings->listen,
+                                          .metrics = frame->metrics,
+                                          .readiness = frame->readiness,
+                                          .clock = frame->clock};
+    enum status status = admin_open(&options, &admin, &fault);
+    if (status != ST_OK) {
+        log_fault(LOG_ERROR, "ADMIN-OPEN", "cannot serve the admin port", status, &fault);
+        return EXIT_FAILED;
+    }
+    log_start(frame, admin);
+    bool watched = watchdog_start(&watchdog, frame->run->shutdown_timeout_ms);
+    fault_reset(&fault);
+    status = frame->program->run(frame, &fault);
+    readiness_leave(frame->readiness);
+    if (status == ST_OK)
+        log_event(LOG_INFO, "RUN-END", "done");
+    else
+        log_fault(LOG_ERROR, "RUN-END", "leaving", status, &fault, log_int("exit_code", fault.exit_code));
+    admin_close(admin);
+    if (watched)
+        watchdog_stop(&watchdog);
+    return status == ST_OK ? EXIT_DONE : (int)fault.exit_code;
+}
+
+static int serve(struct frame *frame)
+{
+    struct fault fault;
+    if (frame->program->check(frame->config, frame->settings, &fault) != ST_OK)
+        return complain(frame->program, &fault, EXIT_USAGE);
+    assert(frame->program->run != NULL);
+    signals_open();
+    frame->metrics = metrics_new();
+    frame->readiness = readiness_new(&frame->clock);
+    int code = EXIT_FAILED;
+    if (frame->metrics != NULL && frame->readiness != NULL)
+        code = run_inside(frame);
+    readiness_free(frame->readiness);
+    metrics_free(frame->metrics);
+    return code;
+}
+
+static int once_or_serve(struct frame *frame)
+{
+    struct fault fault;
+    bool handled = false;
+    enum exit_code code = EXIT_DONE;
+    log_open(frame->run->log_level, frame->run->log_format, frame->program->name);
+    fault_reset(&fault);
+    if (frame->program->once != NULL) {
+        enum status status = frame->program->once(frame, &handled, &code, &fault);
+        if (status != ST_OK)
+            return complain(frame->program, &fault, (int)fault.exit_code);
+        if (handled)
+            return fflush(stdout) == 0 ? (int)code : EXIT_FAILED;
+    }
+    return serve(frame);
+}
+
+/* -q and -v stand for [run] log_level; -q wins. */
+static enum status load(struct config *config, struct options *options, void *settings, struct fault *fault)
+{
+    bool quiet = options->quiet > 0;
+    if ((quiet || options->verbose > 0) && options->override_count < OPTIONS_OVERRIDES_MAX)
+        options->overrides[options->override_count++] =
+            (struct config_override){.section = "run",
+                                     .key = "log_level",
+                                     .value = quiet ? "warn" : "debug",
+                                     .flag = quiet ? "quiet" : "verbose"};
+    const struct config_input input = {.path = options->config_path,
+                                       .environment = environ,
+                                       .overrides = options->overrides,
+                                       .override_count = options->override_count};
+    return config_load(config, &input, settings, fault);
+}
+
+static int with_options(const struct frame_program *program, struct options *options)
+{
+    struct fault fault;
+    struct config config;
+    if (options->action == OPTIONS_HELP)
+        return say_help(program);
+    if (options->action == OPTIONS_VERSION) {
+        printf("%s %s\n", program->name, BELFRY_VERSION);
+        return EXIT_DONE;
+    }
+    int code = EXIT_FAILED;
+    char *settings = calloc(1, program->settings_bytes);
+    config_init(&config, &program->config);
+    struct frame frame = {.program = program,
+                          .options = options,
+                          .config = &config,
+                          .settings = settings,
+                          .run = (const void *)(settings + program->run_offset),
+                          .clock = clock_system};
+    if (settings == NULL)
+        fprintf(stderr, "%s: no memory\n", program->name);
+    else if (load(&config, options, settings, &fault) != ST_OK)
+        code = complain(program, &fault, EXIT_USAGE);
+    else if (options->action == OPTIONS_DUMP_CONFIG)
+        code = say_config(&config);
+    else if (options->action == OPTIONS_CHECK_CONFIG)
+        code = check_config(&frame);
+    else
+        code = once_or_serve(&frame);
+    config_done(&config);
+    free(settings);
+    return code;
+}
+
+int frame_main(const struct frame_program *program, int argc, char **argv)
+{
+    struct fault fault;
+    struct options options;
+    if (options_parse(&program->options, argc, argv, &options, &fault) != ST_OK)
+        return complain(program, &fault, EXIT_USAGE);
+    int code = with_options(program, &options);
+    options_done(&options);
+    return code;
+}

@@ -1,0 +1,96 @@
+/* Rows in, nothing else: what belfry-reader can be told. */
+#include "reader_config.h"
+
+#include "shared_config.h"
+
+static const struct config_key database_keys[] = {
+    DATABASE_URI_ROW,
+    KEY("read_uri", CONFIG_URI, database_settings, read_uri, "",
+        "pages from a replica; empty: uri; not used yet"),
+    DATABASE_PREPARED_ROW,
+};
+
+static const struct config_key http_keys[] = {
+    KEY("listen", CONFIG_ADDRESS, http_settings, listen, "127.0.0.1:8080", "where clients come"),
+    KEY("max_connections", CONFIG_COUNT, http_settings, max_connections, "1024", "at once", .min = 1,
+        .max = 65536),
+    KEY("statement_timeout", CONFIG_DURATION, http_settings, statement_timeout_ms, "2s", "then 503 timeout",
+        .min = 10, .max = 10 * CONFIG_MIN),
+    KEY("scan_max", CONFIG_COUNT, http_settings, scan_max, "2000",
+        "entries a filtered page reads; not used yet", .min = 101, .max = 100000),
+    KEY("settle_max", CONFIG_DURATION, http_settings, settle_max_ms, "30s",
+        "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = CONFIG_H),
+    KEY("cors_origins", CONFIG_LIST, http_settings, cors_origins, "",
+        "origins of web pages that may read; not used yet"),
+};
+
+static const struct config_key admin_keys[] = {
+    KEY("listen", CONFIG_ADDRESS, admin_settings, listen, "127.0.0.1:9403", "/livez /readyz /metrics"),
+};
+
+static const struct config_key auth_keys[] = {
+    KEY("keys", CONFIG_LIST, feed_settings, auth.keys, "", "of tokens, kid:alg:path each"),
+    KEY("issuer", CONFIG_TEXT, feed_settings, auth.issuer, "", "iss must be this, when set"),
+    KEY("audience", CONFIG_TEXT, feed_settings, auth.audience, "", "aud must hold this, when set"),
+    KEY("dev_tokens", CONFIG_BOOL, feed_settings, auth.dev_tokens, "off",
+        "lets belfry-reader token make tokens"),
+};
+
+static const struct config_key cursor_keys[] = {
+    KEY("keys", CONFIG_LIST, feed_settings, cursor.keys, "", "that sign cursors, id:path each",
+        .flags = CONFIG_REQUIRED),
+    KEY("sign_with", CONFIG_TEXT, feed_settings, cursor.sign_with, "",
+        "the id that signs; empty: the only one"),
+    KEY("cursor_ttl", CONFIG_DURATION, feed_settings, cursor.cursor_ttl_ms, "0",
+        "a cursor's life; 0: for ever", .min = 0, .max = (int64_t)3650 * CONFIG_D),
+};
+
+static const struct config_key run_keys[] = {RUN_ROWS};
+
+#define AT(member) offsetof(struct reader_settings, member)
+
+static const struct config_section sections[] = {
+    SECTION("database", AT(database), database_keys, "Postgres"),
+    SECTION("http", AT(http), http_keys, "for clients"),
+    SECTION("auth", AT(feed), auth_keys, "who clients are"),
+    SECTION("cursor", AT(feed), cursor_keys, "signed positions"),
+    {.name = "feed",
+     .kind = CONFIG_NAMED,
+     .offset = AT(feed.feeds),
+     .help = "a feed of your own; not used yet"},
+    SECTION("admin", AT(admin), admin_keys, "for operators"),
+    SECTION("run", AT(run), run_keys, "the process"),
+};
+
+const struct config_table reader_table = {.sections = sections, .section_count = KEY_COUNT(sections)};
+
+static const struct option_row page_rows[] = {
+    {.name = "feed", .argument = "NAME", .help = "the feed"},
+    {.name = "workspace", .argument = "ID", .help = "the workspace, where the feed has one"},
+    {.name = "user", .argument = "ID", .help = "whose page"},
+    {.name = "limit", .argument = "N", .help = "items, at most 100 (20)"},
+    {.name = "cursor", .argument = "CURSOR", .help = "go on from here"},
+    {.name = "direction", .argument = "older|newer", .help = "which way (older)"},
+};
+
+static const struct option_row token_rows[] = {
+    {.name = "sub", .argument = "ID", .help = "the user the token is for"},
+    {.name = "ttl", .argument = "DURATION", .help = "its life (1h)"},
+};
+
+static const struct option_command commands[] = {
+    {.name = "page", .help = "print one page as JSON", .rows = page_rows, .row_count = KEY_COUNT(page_rows)},
+    {.name = "token",
+     .help = "print a development token",
+     .rows = token_rows,
+     .row_count = KEY_COUNT(token_rows)},
+};
+
+const struct options_table reader_options = {.commands = commands, .command_count = KEY_COUNT(commands)};
+
+enum status reader_config_check(const struct config *config, const void *settings, struct fault *fault)
+{
+    (void)settings;
+    enum status status = config_require(config, "database", "uri", fault);
+    return status == ST_OK ? config_require(config, "cursor", "keys", fault) : status;
+}

@@ -1,0 +1,69 @@
+/* Rows in, nothing else: what belfry-reconciler can be told. */
+#include "reconciler_config.h"
+
+#include "io/kafka_properties.h"
+#include "shared_config.h"
+
+static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-reconciler"},
+                                                    {.key = NULL}};
+
+static const struct config_key reconcile_keys[] = {
+    KEY("receipt_delay", CONFIG_DURATION, reconcile_settings, receipt_delay_ms, "15min",
+        "from the send to the first look", .min = 0, .max = CONFIG_D),
+    KEY("poll_interval", CONFIG_DURATION, reconcile_settings, poll_interval_ms, "60s", "between looks",
+        .min = 50, .max = CONFIG_D),
+    KEY("receipt_max_age", CONFIG_DURATION, reconcile_settings, receipt_max_age_ms, "24h",
+        "then an answered look without a receipt is the last", .min = CONFIG_S,
+        .max = (int64_t)30 * CONFIG_D),
+    KEY("receipt_chunk", CONFIG_COUNT, reconcile_settings, receipt_chunk, "300", "ids a request", .min = 1,
+        .max = 1000),
+    KEY("lease", CONFIG_DURATION, reconcile_settings, lease_ms, "60s",
+        "how long due batches belong to their taker", .min = CONFIG_S, .max = CONFIG_D),
+    KEY("token_stale_after", CONFIG_DURATION, reconcile_settings, token_stale_after_ms, "270d",
+        "then a silent device is not pushed to; not used yet", .min = CONFIG_D,
+        .max = (int64_t)3650 * CONFIG_D),
+    KEY("notification_retention", CONFIG_DURATION, reconcile_settings, notification_retention_ms, "365d",
+        "then removed; not used yet", .min = CONFIG_D, .max = (int64_t)36500 * CONFIG_D),
+    KEY("dispatch_retention", CONFIG_DURATION, reconcile_settings, dispatch_retention_ms, "90d",
+        "then removed; not used yet", .min = CONFIG_D, .max = (int64_t)36500 * CONFIG_D),
+};
+
+static const struct config_key admin_keys[] = {
+    KEY("listen", CONFIG_ADDRESS, admin_settings, listen, "127.0.0.1:9402", "/livez /readyz /metrics"),
+};
+
+static const struct config_key database_keys[] = {DATABASE_URI_ROW, DATABASE_PREPARED_ROW};
+static const struct config_key run_keys[] = {RUN_ROWS};
+
+#define AT(member) offsetof(struct reconciler_settings, member)
+
+static const struct config_section sections[] = {
+    {.name = "kafka",
+     .kind = CONFIG_PAIRS,
+     .offset = AT(kafka.properties),
+     .help = "any librdkafka property; bootstrap.servers (required)",
+     .defaults = kafka_defaults,
+     .refuse = kafka_property_refusal},
+    SECTION("topics", AT(topics), topics_keys, "names"),
+    SECTION("database", AT(database), database_keys, "Postgres"),
+    SECTION("provider", AT(provider), provider_keys, "the push provider"),
+    SECTION("reconciler", AT(reconcile), reconcile_keys, "outcomes and receipts to final states"),
+    SECTION("admin", AT(admin), admin_keys, "for operators"),
+    SECTION("run", AT(run), run_keys, "the process"),
+};
+
+const struct config_table reconciler_table = {.sections = sections, .section_count = KEY_COUNT(sections)};
+const struct options_table reconciler_options = {.standard = OPTIONS_KAFKA, .topic_key = "receipts"};
+
+enum status reconciler_config_check(const struct config *config, const void *settings, struct fault *fault)
+{
+    const struct reconciler_settings *own = settings;
+    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
+    if (status == ST_OK)
+        status = config_require(config, "database", "uri", fault);
+    if (status == ST_OK)
+        status = config_require(config, "provider", "base_url", fault);
+    if (status == ST_OK)
+        status = kafka_properties_check(&own->kafka.properties, fault);
+    return status;
+}

@@ -1,0 +1,47 @@
+/* The rows of sections that more than one binary has. Offsets are in the section's own struct. */
+#ifndef BELFRY_SHARED_CONFIG_H
+#define BELFRY_SHARED_CONFIG_H
+
+#include "base/config.h"
+
+#include <stddef.h>
+
+#include "io/settings.h"
+#include "run_settings.h"
+
+extern const struct config_key topics_keys[6];
+extern const struct config_key provider_keys[9];
+
+#define KEY_COUNT(keys) (sizeof(keys) / sizeof *(keys))
+
+/* A row: the key's name, type, field, default, help; then .min .max .choices .flags as needed. */
+#define KEY(name, kind, owner, field, value, ...)                                                            \
+    {                                                                                                        \
+        .key = (name), .type = (kind), .offset = offsetof(struct owner, field), .fallback = (value),         \
+        .help = __VA_ARGS__                                                                                  \
+    }
+
+#define SECTION(title, at, rows, text)                                                                       \
+    {                                                                                                        \
+        .name = (title), .offset = (at), .keys = (rows), .key_count = KEY_COUNT(rows), .help = (text)        \
+    }
+
+/* clang-format off: rows that a binary puts among its own */
+#define DATABASE_URI_ROW                                                                                     \
+    KEY("uri", CONFIG_URI, database_settings, uri, "", "libpq connection string", .flags = CONFIG_REQUIRED)
+#define DATABASE_PREPARED_ROW                                                                                \
+    KEY("prepared_statements", CONFIG_BOOL, database_settings, prepared_statements, "on",                    \
+        "off behind a pooler that cannot keep them")
+#define RUN_ROWS                                                                                             \
+    KEY("shutdown_timeout", CONFIG_DURATION, run_settings, shutdown_timeout_ms, "25s",                       \
+        "to drain and leave after SIGTERM", .min = CONFIG_S, .max = CONFIG_H),                               \
+        KEY("log_level", CONFIG_CHOICE, run_settings, log_level, "info", "what is logged",                   \
+            .choices = "debug|info|warn|error"),                                                             \
+        KEY("log_format", CONFIG_CHOICE, run_settings, log_format, "json", "text is for people",             \
+            .choices = "json|text")
+/* clang-format on */
+
+/* Durations for bounds, in milliseconds. */
+enum { CONFIG_S = 1000, CONFIG_MIN = 60 * CONFIG_S, CONFIG_H = 60 * CONFIG_MIN, CONFIG_D = 24 * CONFIG_H };
+
+#endif

@@ -1,0 +1,548 @@
+/* Connections in, whole requests to a handler, replies out: libmicrohttpd 0.9.75 in external epoll mode.
+ * A request the handler keeps suspends its connection; http_request_reply resumes it and the reply goes out
+ * on the next run. Always holds: one thread, a reply at most once a request, bounded head, body and number
+ * of connections. A crash here loses the requests under way and nothing else. */
+#include "io/http_server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/tcp.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "http_private.h"
+
+enum {
+    POOL_BYTES = 48 * 1024, /* the library's memory a connection: head, its parsed form, the reply's head */
+    POOL_STEP_BYTES = 4096,
+    DROPPED_BYTES_MAX = 1024 * 1024, /* of a chunked body over the limit: then the connection is cut */
+    SWEEP_MS = 1000,
+    CLOSE_ROUNDS = 20
+};
+
+/* One TCP connection. While it reads a head, the sweep watches how long that takes. */
+struct http_connection {
+    struct http_connection *next, *previous;
+    int fd;
+    bool reading_head;
+    uint64_t bytes_before; /* received before this head */
+    int64_t first_byte_ms; /* 0: none of this head seen yet */
+};
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    struct http_handler handler;
+    struct clock clock;
+    struct http_connection *connections;
+    size_t connection_count;
+    struct http_request *waiting;
+    bool quiesced, resumed;
+    uint16_t port;
+    int64_t sweep_at_ms;
+    char id_prefix[17];
+    uint32_t next_id;
+};
+
+static int64_t now_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* ---- connections and the time a head may take ------------------------------------------------------------
+ */
+
+static uint64_t bytes_received(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_received : 0;
+}
+
+static void connection_open(struct http_server *server, struct MHD_Connection *handle, void **context)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct http_connection *connection = calloc(1, sizeof *connection);
+    *context = connection;
+    if (connection == NULL)
+        return; /* its requests are refused: on_target finds no connection */
+    connection->fd = info->connect_fd;
+    connection->reading_head = true;
+    connection->next = server->connections;
+    if (server->connections != NULL)
+        server->connections->previous = connection;
+    server->connections = connection;
+    server->connection_count++;
+}
+
+static void connection_close(struct http_server *server, struct http_connection *connection)
+{
+    if (connection == NULL)
+        return;
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        server->connections = connection->next;
+    server->connection_count--;
+    free(connection);
+}
+
+static void on_connection(void *context, struct MHD_Connection *handle, void **own,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        connection_open(context, handle, own);
+    else
+        connection_close(context, *own);
+}
+
+/* Cuts those whose head began and did not end in time; the library only knows idleness. */
+static void sweep(struct http_server *server)
+{
+    int64_t now_ms = clock_monotonic_ms(&server->clock);
+    if (now_ms < server->sweep_at_ms)
+        return;
+    server->sweep_at_ms = now_ms + SWEEP_MS;
+    for (struct http_connection *each = server->connections; each != NULL; each = each->next) {
+        if (!each->reading_head)
+            continue;
+        if (each->first_byte_ms == 0 && bytes_received(each->fd) > each->bytes_before)
+            each->first_byte_ms = now_ms;
+        if (each->first_byte_ms != 0 && now_ms - each->first_byte_ms >= HTTP_HEAD_MS)
+            (void)shutdown(each->fd, SHUT_RDWR);
+    }
+}
+
+/* ---- requests --------------------------------------------------------------------------------------------
+ */
+
+static enum http_method method_of(const char *name)
+{
+    static const char *const names[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) == 0)
+            return (enum http_method)i;
+    }
+    return HTTP_OTHER;
+}
+
+static void request_free(struct http_request *request)
+{
+    if (request->response != NULL)
+        MHD_destroy_response(request->response);
+    free(request->target);
+    free(request->decoded);
+    free(request->parameters);
+    free(request->body);
+    free(request);
+}
+
+/* The request line is read; what this returns is the request's context from here on. */
+static void *on_target(void *context, const char *target, struct MHD_Connection *handle)
+{
+    struct http_server *server = context;
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(handle, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct http_request *request = calloc(1, sizeof *request);
+    if (request == NULL)
+        return NULL;
+    request->server = server;
+    request->connection = info->socket_context;
+    request->handle = handle;
+    request->started_us = now_us();
+    request->target = strdup(target);
+    request->target_bytes = strlen(target);
+    snprintf(request->id, sizeof request->id, "%s%08x", server->id_prefix, server->next_id++);
+    if (request->target == NULL || request->connection == NULL) {
+        request_free(request);
+        return NULL;
+    }
+    return request;
+}
+
+static void waiting_add(struct http_request *request)
+{
+    struct http_server *server = request->server;
+    request->waiting = true;
+    request->next = server->waiting;
+    if (server->waiting != NULL)
+        server->waiting->previous = request;
+    server->waiting = request;
+}
+
+static void waiting_remove(struct http_request *request)
+{
+    if (!request->waiting)
+        return;
+    if (request->next != NULL)
+        request->next->previous = request->previous;
+    if (request->previous != NULL)
+        request->previous->next = request->next;
+    else
+        request->server->waiting = request->next;
+    request->waiting = false;
+}
+
+static void on_completed(void *context, struct MHD_Connection *handle, void **own,
+                         enum MHD_RequestTerminationCode code)
+{
+    (void)handle;
+    struct http_server *server = context;
+    struct http_request *request = *own;
+    if (request == NULL)
+        return;
+    struct http_connection *connection = request->connection;
+    connection->reading_head = true;
+    connection->first_byte_ms = 0;
+    connection->bytes_before = bytes_received(connection->fd);
+    if (request->status != 0 && server->handler.finished != NULL) {
+        const struct http_exchange exchange = {.method = request->method,
+                                               .status = request->status,
+                                               .body_bytes = request->reply_bytes,
+                                               .took_us = now_us() - request->started_us,
+                                               .request_id = request->id,
+                                               .path = request->path,
+                                               .complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK};
+        server->handler.finished(server->handler.context, &exchange);
+    }
+    waiting_remove(request);
+    request_free(request);
+    *own = NULL;
+}
+
+/* ---- the head --------------------------------------------------------------------------------------------
+ */
+
+struct head {
+    struct http_request *request;
+    size_t bytes;
+    unsigned lengths, encodings; /* Content-Length and Transfer-Encoding fields */
+    uint64_t length;
+};
+
+static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
+                                 const char *value, size_t value_bytes)
+{
+    static const char *const known[HTTP_KNOWN_HEADERS] = {[HTTP_ACCEPT_ENCODING] = "Accept-Encoding",
+                                                          [HTTP_ACCESS_CONTROL_REQUEST_METHOD] =
+                                                              "Access-Control-Request-Method",
+                                                          [HTTP_AUTHORIZATION] = "Authorization",
+                                                          [HTTP_CONTENT_TYPE] = "Content-Type",
+                                                          [HTTP_IDEMPOTENCY_KEY] = "Idempotency-Key",
+                                                          [HTTP_IF_NONE_MATCH] = "If-None-Match",
+                                                          [HTTP_ORIGIN] = "Origin",
+                                                          [HTTP_TRACEPARENT] = "traceparent"};
+    (void)kind;
+    struct head *head = context;
+    head->bytes += name_bytes + value_bytes + 4; /* ": " and CRLF */
+    if (strcasecmp(name, "Content-Length") == 0) {
+        head->lengths++;
+        head->length = value == NULL ? 0 : strtoull(value, NULL, 10);
+    }
+    head->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+    for (size_t i = 0; i < HTTP_KNOWN_HEADERS; i++) {
+        if (head->request->headers[i].at == NULL && strcasecmp(name, known[i]) == 0)
+            head->request->headers[i] = (struct span){value == NULL ? "" : value, value_bytes};
+    }
+    return MHD_YES;
+}
+
+static void refuse(struct http_request *request, int status, const char *code, const char *detail)
+{
+    http_request_refuse(request,
+                        &(const struct http_problem){.status = status, .code = code, .detail = detail});
+}
+
+/* Sees the whole head before a byte of the body; a refusal here ends the connection after its reply. */
+static void begin(struct http_request *request, const char *method)
+{
+    struct head head = {.request = request};
+    bool memory;
+    request->head_done = true;
+    request->method = method_of(method);
+    request->connection->reading_head = false;
+    (void)MHD_get_connection_values_n(request->handle, MHD_HEADER_KIND, on_header, &head);
+    bool target_good = http_target_parse(request, &memory);
+    size_t line_bytes = strlen(method) + request->target_bytes + sizeof " HTTP/1.1\r\n";
+    if (line_bytes > HTTP_HEAD_BYTES_MAX)
+        refuse(request, 414, "too_large", "The request line is over 16 KiB.");
+    else if (line_bytes + head.bytes > HTTP_HEAD_BYTES_MAX)
+        refuse(request, 431, "too_large", "The request's head is over 16 KiB.");
+    else if (head.lengths + head.encodings > 1)
+        refuse(request, 400, "invalid_body", "The body's length is said more than once.");
+    else if (head.length > HTTP_BODY_BYTES_MAX)
+        refuse(request, 413, "too_large", "The body is over 64 KiB.");
+    else if (!target_good && memory)
+        refuse(request, 503, "unavailable", "Out of memory.");
+    else if (!target_good)
+        refuse(request, 400, "invalid_parameter", "The request target cannot be read.");
+}
+
+/* False: cut the connection. */
+static bool take_body(struct http_request *request, const char *bytes, size_t count)
+{
+    if (request->too_large || request->body_bytes + count > HTTP_BODY_BYTES_MAX) {
+        request->too_large = true;
+        request->body_dropped += count;
+        return request->body_dropped <= DROPPED_BYTES_MAX;
+    }
+    if (request->body_bytes + count > request->body_capacity) {
+        size_t capacity = request->body_capacity == 0 ? 1024 : request->body_capacity;
+        while (capacity < request->body_bytes + count)
+            capacity *= 2;
+        char *grown = realloc(request->body, capacity);
+        if (grown == NULL)
+            return false;
+        request->body = grown;
+        request->body_capacity = capacity;
+    }
+    memcpy(request->body + request->body_bytes, bytes, count);
+    request->body_bytes += count;
+    return true;
+}
+
+/* ---- replies ---------------------------------------------------------------------------------------------
+ */
+
+static enum MHD_Result queue(struct http_request *request)
+{
+    enum MHD_Result result =
+        MHD_queue_response(request->handle, (unsigned)request->status, request->response);
+    MHD_destroy_response(request->response);
+    request->response = NULL;
+    return result;
+}
+
+static struct MHD_Response *make_response(const struct http_request *request, const struct http_reply *reply)
+{
+    char *copy = malloc(reply->body.bytes + 1);
+    if (copy == NULL)
+        return NULL;
+    if (reply->body.bytes > 0)
+        memcpy(copy, reply->body.at, reply->body.bytes);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(reply->body.bytes, copy, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(copy);
+        return NULL;
+    }
+    bool good = MHD_add_response_header(response, "Request-Id", request->id) == MHD_YES;
+    if (reply->content_type != NULL)
+        good = good && MHD_add_response_header(response, "Content-Type", reply->content_type) == MHD_YES;
+    if (request->server->quiesced)
+        good = good && MHD_add_response_header(response, "Connection", "close") == MHD_YES;
+    for (size_t i = 0; i < reply->field_count && good; i++)
+        good = MHD_add_response_header(response, reply->fields[i].name, reply->fields[i].value) == MHD_YES;
+    if (good)
+        return response;
+    MHD_destroy_response(response);
+    return NULL;
+}
+
+/* Without a response (no memory) on_access cuts the connection. */
+void http_request_reply(struct http_request *request, const struct http_reply *reply)
+{
+    assert(request->status == 0 && reply->status >= 200 && reply->field_count <= HTTP_REPLY_FIELDS_MAX);
+    request->status = reply->status;
+    request->reply_bytes = reply->body.bytes;
+    request->response = make_response(request, reply);
+    waiting_remove(request);
+    if (!request->suspended)
+        return;
+    request->suspended = false;
+    request->server->resumed = true;
+    MHD_resume_connection(request->handle);
+}
+
+/* The library asks once with the head, then with each piece of the body, then with none left, and once more
+ * when a suspended connection was resumed. */
+static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, const char *url,
+                                 const char *method, const char *version, const char *bytes, size_t *count,
+                                 void **own)
+{
+    (void)url;
+    (void)version;
+    struct http_server *server = context;
+    struct http_request *request = *own;
+    if (request == NULL)
+        return MHD_NO;
+    if (!request->head_done) {
+        begin(request, method);
+        if (request->status == 0)
+            return MHD_YES;
+        return request->response == NULL ? MHD_NO : queue(request);
+    }
+    if (*count > 0) {
+        bool taken = take_body(request, bytes, *count);
+        *count = 0;
+        return taken ? MHD_YES : MHD_NO;
+    }
+    if (request->status == 0 && request->too_large) {
+        refuse(request, 413, "too_large", "The body is over 64 KiB.");
+    } else if (request->status == 0) {
+        waiting_add(request);
+        server->handler.handle(server->handler.context, request);
+        if (request->status == 0) {
+            request->suspended = true;
+            MHD_suspend_connection(handle);
+            return MHD_YES;
+        }
+    }
+    return request->response == NULL ? MHD_NO : queue(request);
+}
+
+/* ---- the server ------------------------------------------------------------------------------------------
+ */
+
+static bool start(struct http_server *server, const struct http_server_options *options, int fd)
+{
+    server->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_access, server, MHD_OPTION_LISTEN_SOCKET,
+        fd, MHD_OPTION_CONNECTION_LIMIT, (unsigned)options->connections_max, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)HTTP_IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_BYTES,
+        MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)POOL_STEP_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+    return server->daemon != NULL;
+}
+
+enum status http_server_open(const struct http_server_options *options, struct http_server **out,
+                             struct fault *fault)
+{
+    unsigned char random[8];
+    int fd = http_listen(&options->listen, fault);
+    if (fd < 0)
+        return ST_STOP;
+    struct http_server *server = calloc(1, sizeof *server);
+    if (server == NULL || getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        free(server);
+        close(fd);
+        fault_set(fault, "memory", "no memory for an HTTP server");
+        return ST_STOP;
+    }
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(server->id_prefix + 2 * i, 3, "%02x", random[i]);
+    server->handler = options->handler;
+    server->clock = options->clock;
+    server->port = http_listen_port(fd);
+    if (!start(server, options, fd)) {
+        fault_set(fault, "listen", "libmicrohttpd cannot start: %s", strerror(errno));
+        close(fd);
+        free(server);
+        return ST_STOP;
+    }
+    *out = server;
+    return ST_OK;
+}
+
+void http_server_quiesce(struct http_server *server)
+{
+    if (server->quiesced)
+        return;
+    server->quiesced = true;
+    int fd = MHD_quiesce_daemon(server->daemon);
+    if (fd >= 0)
+        close(fd);
+}
+
+void http_server_close(struct http_server *server)
+{
+    if (server == NULL)
+        return;
+    http_server_quiesce(server);
+    while (server->waiting != NULL)
+        refuse(server->waiting, 503, "unavailable", "The server is leaving.");
+    for (int i = 0; i < CLOSE_ROUNDS; i++)
+        (void)MHD_run(server->daemon);
+    MHD_stop_daemon(server->daemon);
+    assert(server->connections == NULL);
+    free(server);
+}
+
+size_t http_server_connections(const struct http_server *server)
+{
+    return server->connection_count;
+}
+
+uint16_t http_server_port(const struct http_server *server)
+{
+    return server->port;
+}
+
+int http_server_fd(const struct http_server *server)
+{
+    return MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+}
+
+int http_server_wait_ms(struct http_server *server)
+{
+    MHD_UNSIGNED_LONG_LONG timeout = 0;
+    if (server->resumed)
+        return 0;
+    int64_t wait_ms = MHD_get_timeout(server->daemon, &timeout) == MHD_YES ? (int64_t)timeout : -1;
+    if (server->connections != NULL && (wait_ms < 0 || wait_ms > SWEEP_MS))
+        wait_ms = SWEEP_MS;
+    return (int)wait_ms;
+}
+
+void http_server_run(struct http_server *server)
+{
+    server->resumed = false;
+    (void)MHD_run(server->daemon);
+    sweep(server);
+}
+
+/* ---- what a handler asks ---------------------------------------------------------------------------------
+ */
+
+enum http_method http_request_method(const struct http_request *request)
+{
+    return request->method;
+}
+
+struct span http_request_path(const struct http_request *request)
+{
+    return request->path;
+}
+
+const struct http_parameter *http_request_parameters(const struct http_request *request, size_t *count)
+{
+    *count = request->parameter_count;
+    return request->parameters;
+}
+
+struct span http_request_header(const struct http_request *request, enum http_header header)
+{
+    return request->headers[header];
+}
+
+struct span http_request_body(const struct http_request *request)
+{
+    return (struct span){request->body, request->body_bytes};
+}
+
+const char *http_request_id(const struct http_request *request)
+{
+    return request->id;
+}
+
+void http_request_set_own(struct http_request *request, void *own)
+{
+    request->own = own;
+}
+
+void *http_request_own(const struct http_request *request)
+{
+    return request->own;
+}

@@ -1,0 +1,555 @@
+/* The server over real sockets on 127.0.0.1, pumped by the test itself: one thread, so every order of events
+ * is the test's to choose. */
+#include "io/http_server.h"
+
+#include <arpa/inet.h>
+#include <criterion/criterion.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/buffer.h"
+
+static int64_t clock_shift_ms;
+
+static int64_t shifted_ms(void *context)
+{
+    (void)context;
+    return clock_monotonic_ms(&clock_system) + clock_shift_ms;
+}
+
+struct world {
+    struct http_server *server;
+    struct http_request *kept; /* the last request that was not answered at once */
+    struct buffer seen;        /* what the handler saw */
+    struct http_exchange last;
+    int finished, handled;
+};
+
+static void see(struct world *world, struct http_request *request)
+{
+    size_t count;
+    const struct http_parameter *parameters = http_request_parameters(request, &count);
+    struct span path = http_request_path(request), body = http_request_body(request);
+    buffer_reset(&world->seen);
+    buffer_printf(&world->seen, "%d %.*s", (int)http_request_method(request), (int)path.bytes, path.at);
+    for (size_t i = 0; i < count; i++)
+        buffer_printf(&world->seen, " <%.*s>=<%.*s>", (int)parameters[i].name.bytes, parameters[i].name.at,
+                      (int)parameters[i].value.bytes, parameters[i].value.at);
+    struct span auth = http_request_header(request, HTTP_AUTHORIZATION);
+    if (auth.at != NULL)
+        buffer_printf(&world->seen, " auth=%.*s", (int)auth.bytes, auth.at);
+    buffer_printf(&world->seen, " body=%zu", body.bytes);
+}
+
+static void handle(void *context, struct http_request *request)
+{
+    struct world *world = context;
+    world->handled++;
+    see(world, request);
+    if (span_is(http_request_path(request), "/later")) {
+        world->kept = request;
+        http_request_set_own(request, world);
+        return;
+    }
+    if (span_is(http_request_path(request), "/problem")) {
+        http_request_refuse(request, &(const struct http_problem){.status = 400,
+                                                                  .code = "invalid_parameter",
+                                                                  .detail = "No \"such\" thing.",
+                                                                  .name = "parameter",
+                                                                  .value = {"a\"\n\xff", 4}});
+        return;
+    }
+    static const struct http_field fields[] = {{"ETag", "W/\"x\""}};
+    http_request_reply(request, &(const struct http_reply){.status = 200,
+                                                           .content_type = "text/plain",
+                                                           .body = buffer_span(&world->seen),
+                                                           .fields = fields,
+                                                           .field_count = 1});
+}
+
+static void finished(void *context, const struct http_exchange *exchange)
+{
+    struct world *world = context;
+    world->last = *exchange;
+    world->finished++;
+}
+
+static void world_open(struct world *world, size_t connections_max)
+{
+    struct fault fault;
+    memset(world, 0, sizeof *world);
+    buffer_init(&world->seen, 1 << 20);
+    clock_shift_ms = 0;
+    struct clock clock = clock_system;
+    clock.monotonic_ms = shifted_ms;
+    const struct http_server_options options = {.listen = {.host = "127.0.0.1"},
+                                                .connections_max = connections_max,
+                                                .handler = {handle, finished, world},
+                                                .clock = clock};
+    cr_assert_eq(http_server_open(&options, &world->server, &fault), ST_OK, "%s", fault.text);
+    cr_assert_gt(http_server_port(world->server), 0);
+}
+
+static void world_close(struct world *world)
+{
+    http_server_close(world->server);
+    buffer_done(&world->seen);
+}
+
+static int dial(struct world *world)
+{
+    const struct sockaddr_in address = {.sin_family = AF_INET,
+                                        .sin_port = htons(http_server_port(world->server)),
+                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    cr_assert_geq(fd, 0);
+    (void)connect(fd, (const struct sockaddr *)&address, sizeof address);
+    return fd;
+}
+
+static void pump(struct world *world, int extra_ms)
+{
+    struct pollfd fd = {http_server_fd(world->server), POLLIN, 0};
+    int wait_ms = http_server_wait_ms(world->server);
+    (void)poll(&fd, 1, wait_ms >= 0 && wait_ms < extra_ms ? wait_ms : extra_ms);
+    http_server_run(world->server);
+}
+
+enum { REPLY_MAX = 256 * 1024 };
+
+/* The whole reply's bytes so far: true once it is complete by its Content-Length. */
+static bool is_whole(const char *reply)
+{
+    const char *end = strstr(reply, "\r\n\r\n"), *length = strcasestr(reply, "content-length: ");
+    return end != NULL &&
+           (length == NULL || length > end || strlen(end + 4) >= strtoul(length + 16, NULL, 10));
+}
+
+/* Sends and reads one reply; "" when the connection was closed without one. *closed says whether it was. */
+static void talk(struct world *world, int fd, const char *bytes, size_t count, char *reply, bool *closed)
+{
+    size_t sent = 0, got = 0;
+    reply[0] = '\0';
+    *closed = false;
+    for (int round = 0; round < 400 && !*closed; round++) {
+        if (sent < count) {
+            ssize_t wrote = send(fd, bytes + sent, count - sent, MSG_NOSIGNAL);
+            sent += wrote > 0 ? (size_t)wrote : 0;
+        }
+        pump(world, 5);
+        ssize_t read_bytes = recv(fd, reply + got, REPLY_MAX - 1 - got, 0);
+        got += read_bytes > 0 ? (size_t)read_bytes : 0;
+        reply[got] = '\0';
+        *closed = read_bytes == 0;
+        if (is_whole(reply))
+            break;
+    }
+}
+
+static bool ask(struct world *world, const char *request, size_t count, char *reply)
+{
+    bool closed;
+    int fd = dial(world);
+    talk(world, fd, request, count, reply, &closed);
+    char byte;
+    for (int i = 0; i < 20 && !closed; i++) { /* does it end the connection behind the reply? */
+        pump(world, 2);
+        closed = recv(fd, &byte, 1, 0) == 0;
+    }
+    close(fd);
+    pump(world, 5);
+    return closed;
+}
+
+#define HOST " HTTP/1.1\r\nHost: x\r\n"
+
+Test(http_server, requests_and_replies)
+{
+    static const struct {
+        const char *request;
+        int status;
+        const char *text;
+        bool closes;
+    } cases[] = {
+        {"GET /a%2Fb?x=1&x=2&y=a+b%26&&z&w=" HOST "\r\n", 200,
+         "0 /a%2Fb <x>=<1> <x>=<2> <y>=<a b&> <z>=<> <w>=<> body=0", false},
+        {"GET http://h/p?q=1" HOST "\r\n", 200, "0 /p <q>=<1> body=0", false},
+        {"GET /" HOST "Authorization: Bearer abc\r\nauthorization: second\r\n\r\n", 200,
+         "auth=Bearer abc body=0", false},
+        {"POST /p" HOST "Content-Length: 5\r\n\r\nhello", 200, "2 /p body=5", false},
+        {"POST /p" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 200,
+         "2 /p body=5", false},
+        {"DELETE /p" HOST "\r\n", 200, "5 /p", false},
+        {"BREW /p" HOST "\r\n", 200, "7 /p", false},
+        {"GET /problem" HOST "\r\n", 400,
+         "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,\"code\":\"invalid_parameter\","
+         "\"detail\":\"No \\\"such\\\" thing.\",\"parameter\":\"a\\\"\\u000a?\",\"request_id\":\"",
+         false},
+        {"GET /x?a=%4" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /x?a=%zz" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"POST /p" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, "said more than once",
+         true},
+        {"POST /p" HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400, "said more than once",
+         true},
+        {"POST /p" HOST "Content-Length: 65537\r\n\r\n", 413, "\"code\":\"too_large\"", true},
+        {"GET /x HTTP/1.1\r\n\r\n", 400, "", true}, /* no Host */
+        {"nonsense\r\n\r\n", 0, "", true},
+    };
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 16);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char status[32];
+        bool closed = ask(&world, cases[i].request, strlen(cases[i].request), reply);
+        snprintf(status, sizeof status, "HTTP/1.1 %d ", cases[i].status);
+        if (cases[i].status == 0) /* cut without a word */
+            cr_expect_str_eq(reply, "", "case %zu", i);
+        else
+            cr_expect_eq(strncmp(reply, status, strlen(status)), 0, "case %zu: %s", i, reply);
+        cr_expect_not_null(strstr(reply, cases[i].text), "case %zu: %s", i, reply);
+        cr_expect_eq(closed, cases[i].closes, "case %zu", i);
+        if (cases[i].text[0] != '\0')
+            cr_expect_not_null(strstr(reply, "\r\nRequest-Id: "), "case %zu", i);
+    }
+    cr_expect_eq(http_server_connections(world.server), 0);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, both_lengths_at_once_never_reach_the_handler)
+{
+    static const char request[] =
+        "POST /p" HOST "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled" HOST
+        "\r\n";
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    (void)ask(&world, request, sizeof request - 1, reply);
+    cr_expect_eq(strncmp(reply, "HTTP/1.1 400 ", 13), 0, "%s", reply);
+    cr_expect_eq(world.handled, 0);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, a_reply_has_an_id_and_its_fields_and_head_has_no_body)
+{
+    static const char request[] = "HEAD /h" HOST "\r\n";
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    (void)ask(&world, request, sizeof request - 1, reply);
+    char *end = strstr(reply, "\r\n\r\n");
+    cr_assert_not_null(end);
+    cr_expect_str_eq(end, "\r\n\r\n");
+    cr_expect_not_null(strstr(reply, "ETag: W/\"x\"\r\n"));
+    char *id = strstr(reply, "Request-Id: ");
+    cr_assert_not_null(id);
+    cr_expect_eq(strspn(id + 12, "0123456789abcdef"), 24);
+    cr_expect_eq(world.finished, 1);
+    cr_expect_eq(world.last.status, 200);
+    cr_expect_eq(world.last.method, HTTP_HEAD);
+    cr_expect(world.last.complete);
+    cr_expect_geq(world.last.took_us, 0);
+    world_close(&world);
+    free(reply);
+}
+
+/* A head of exactly bytes bytes, by its last field. */
+static char *head_of(const char *line, size_t bytes)
+{
+    char *head = calloc(1, bytes + 1);
+    size_t used = (size_t)sprintf(head, "%sX-Fill: ", line);
+    memset(head + used, 'x', bytes - used - 4);
+    memcpy(head + bytes - 4, "\r\n\r\n", 4);
+    return head;
+}
+
+Test(http_server, the_head_is_bounded)
+{
+    static const struct {
+        size_t bytes;
+        int status;
+    } cases[] = {{16 * 1024 - 200, 200}, {16 * 1024 + 200, 431}, {30 * 1024, 431}, {200 * 1024, 431}};
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char status[32], *head = head_of("GET /h" HOST, cases[i].bytes);
+        (void)ask(&world, head, cases[i].bytes, reply);
+        snprintf(status, sizeof status, "HTTP/1.1 %d ", cases[i].status);
+        cr_expect_eq(strncmp(reply, status, strlen(status)), 0, "case %zu: %.200s", i, reply);
+        free(head);
+    }
+    char *line = calloc(1, 20 * 1024);
+    size_t used = (size_t)sprintf(line, "GET /");
+    memset(line + used, 'y', 17 * 1024);
+    strcat(line, HOST "\r\n");
+    (void)ask(&world, line, strlen(line), reply);
+    cr_expect_eq(strncmp(reply, "HTTP/1.1 414 ", 13), 0, "%.200s", reply);
+    free(line);
+    world_close(&world);
+    free(reply);
+}
+
+/* One body of size bytes; chunked or with its length. */
+static int post(struct world *world, size_t size, bool chunked, char *reply)
+{
+    char *request = malloc(size + 4096);
+    size_t used =
+        (size_t)(chunked ? sprintf(request, "POST /p" HOST "Transfer-Encoding: chunked\r\n\r\n%zx\r\n", size)
+                         : sprintf(request, "POST /p" HOST "Content-Length: %zu\r\n\r\n", size));
+    int status = 0;
+    memset(request + used, 'b', size);
+    used += size;
+    used += (size_t)sprintf(request + used, "%s", chunked ? "\r\n0\r\n\r\n" : "");
+    (void)ask(world, request, used, reply);
+    (void)sscanf(reply, "HTTP/1.1 %d", &status);
+    free(request);
+    return status;
+}
+
+Test(http_server, the_body_is_bounded)
+{
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    cr_expect_eq(post(&world, HTTP_BODY_BYTES_MAX, false, reply), 200);
+    cr_expect_not_null(strstr(reply, "body=65536"));
+    cr_expect_eq(post(&world, HTTP_BODY_BYTES_MAX, true, reply), 200);
+    cr_expect_eq(post(&world, HTTP_BODY_BYTES_MAX + 1, false, reply), 413);
+    cr_expect_eq(post(&world, HTTP_BODY_BYTES_MAX + 1, true, reply), 413);
+    cr_expect_not_null(strstr(reply, "\"code\":\"too_large\""));
+    int handled = world.handled;
+    cr_expect_neq(post(&world, 3 * 1024 * 1024, true, reply), 200);
+    cr_expect_eq(world.handled, handled);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, a_request_may_wait_while_others_are_answered)
+{
+    static const char later[] = "GET /later" HOST "\r\n", now[] = "GET /now" HOST "\r\n";
+    struct world world;
+    bool closed;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    int first = dial(&world), second = dial(&world);
+    for (int i = 0; i < 50 && world.kept == NULL; i++) {
+        if (i == 2)
+            cr_assert_eq(send(first, later, sizeof later - 1, MSG_NOSIGNAL), (ssize_t)(sizeof later - 1));
+        pump(&world, 5);
+    }
+    cr_assert_not_null(world.kept);
+    talk(&world, second, now, sizeof now - 1, reply, &closed);
+    cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0);
+    cr_expect_eq(http_request_own(world.kept), &world);
+    http_request_reply(world.kept, &(const struct http_reply){.status = 200, .body = {"late", 4}});
+    cr_expect_eq(http_server_wait_ms(world.server), 0, "a resumed request needs a run");
+    talk(&world, first, "", 0, reply, &closed);
+    cr_expect_not_null(strstr(reply, "\r\n\r\nlate"), "%s", reply);
+    /* The same connection serves on. */
+    talk(&world, first, now, sizeof now - 1, reply, &closed);
+    cr_expect_not_null(strstr(reply, "0 /now"), "%s", reply);
+    cr_expect_eq(world.finished, 3);
+    close(first);
+    close(second);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, a_client_that_left_meanwhile_harms_nobody)
+{
+    static const char later[] = "GET /later" HOST "\r\n";
+    struct world world;
+    world_open(&world, 4);
+    int fd = dial(&world);
+    for (int i = 0; i < 50 && world.kept == NULL; i++) {
+        if (i == 2)
+            cr_assert_gt(send(fd, later, sizeof later - 1, MSG_NOSIGNAL), 0);
+        pump(&world, 5);
+    }
+    cr_assert_not_null(world.kept);
+    close(fd);
+    pump(&world, 5);
+    http_request_reply(world.kept, &(const struct http_reply){.status = 200, .body = {"late", 4}});
+    for (int i = 0; i < 50 && http_server_connections(world.server) > 0; i++)
+        pump(&world, 5);
+    cr_expect_eq(http_server_connections(world.server), 0);
+    cr_expect_eq(world.finished, 1);
+    world_close(&world);
+}
+
+Test(http_server, close_answers_those_who_wait)
+{
+    static const char later[] = "GET /later" HOST "\r\n";
+    struct world world;
+    char reply[4096];
+    world_open(&world, 4);
+    int fd = dial(&world);
+    for (int i = 0; i < 50 && world.kept == NULL; i++) {
+        if (i == 2)
+            cr_assert_gt(send(fd, later, sizeof later - 1, MSG_NOSIGNAL), 0);
+        pump(&world, 5);
+    }
+    cr_assert_not_null(world.kept);
+    world_close(&world);
+    ssize_t got = recv(fd, reply, sizeof reply - 1, 0);
+    cr_assert_gt(got, 0);
+    reply[got] = '\0';
+    cr_expect_eq(strncmp(reply, "HTTP/1.1 503 ", 13), 0, "%s", reply);
+    cr_expect_not_null(strstr(reply, "Connection: close"));
+    close(fd);
+}
+
+/* Runs the server for rounds of a second of the shifted clock. */
+static bool cut_within(struct world *world, int fd, int seconds)
+{
+    char byte;
+    for (int i = 0; i < seconds; i++) {
+        clock_shift_ms += 1000;
+        for (int j = 0; j < 4; j++)
+            pump(world, 5);
+        if (recv(fd, &byte, 1, 0) == 0)
+            return true;
+    }
+    return false;
+}
+
+Test(http_server, a_head_that_drips_is_cut_after_ten_seconds)
+{
+    static const char part[] = "GET /slow HTTP/1.1\r\nHost: x\r\nX-A: ";
+    struct world world;
+    world_open(&world, 4);
+    int quiet = dial(&world), slow = dial(&world);
+    pump(&world, 5);
+    pump(&world, 5);
+    cr_assert_gt(send(slow, part, sizeof part - 1, MSG_NOSIGNAL), 0);
+    cr_expect_not(cut_within(&world, slow, 9));
+    (void)send(slow, "a", 1, MSG_NOSIGNAL); /* a drip does not buy time */
+    cr_expect(cut_within(&world, slow, 4));
+    cr_expect_eq(world.handled, 0);
+    char byte;
+    cr_expect_lt(recv(quiet, &byte, 1, 0), 0, "one that sent nothing is idle, not slow");
+    close(quiet);
+    close(slow);
+    world_close(&world);
+}
+
+Test(http_server, a_second_head_on_a_connection_is_timed_too)
+{
+    static const char now[] = "GET /now" HOST "\r\n";
+    struct world world;
+    bool closed;
+    char *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    int fd = dial(&world);
+    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    cr_expect_not(cut_within(&world, fd, 12), "waiting between requests is no slow head");
+    cr_assert_gt(send(fd, "GET /x", 6, MSG_NOSIGNAL), 0);
+    cr_expect(cut_within(&world, fd, 13));
+    close(fd);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, more_connections_than_allowed_wait_for_room)
+{
+    static const char now[] = "GET /now" HOST "\r\n";
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    bool closed;
+    world_open(&world, 2);
+    int fds[3];
+    for (int i = 0; i < 2; i++) {
+        fds[i] = dial(&world);
+        talk(&world, fds[i], now, sizeof now - 1, reply, &closed);
+        cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0);
+    }
+    fds[2] = dial(&world);
+    (void)send(fds[2], now, sizeof now - 1, MSG_NOSIGNAL);
+    for (int i = 0; i < 20; i++)
+        pump(&world, 2);
+    cr_expect_eq(http_server_connections(world.server), 2);
+    cr_expect_eq(world.handled, 2);
+    close(fds[0]);
+    talk(&world, fds[2], "", 0, reply, &closed);
+    cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0, "%s", reply);
+    close(fds[1]);
+    close(fds[2]);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, quiesce_lets_those_inside_finish)
+{
+    static const char now[] = "GET /now" HOST "\r\n";
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    bool closed;
+    world_open(&world, 4);
+    int fd = dial(&world);
+    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    http_server_quiesce(world.server);
+    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    cr_expect_not_null(strstr(reply, "Connection: close"), "%s", reply);
+    for (int i = 0; i < 50 && http_server_connections(world.server) > 0; i++)
+        pump(&world, 5);
+    cr_expect_eq(http_server_connections(world.server), 0);
+    int late = dial(&world);
+    struct pollfd poll_fd = {late, POLLOUT, 0};
+    (void)poll(&poll_fd, 1, 200);
+    cr_expect(poll_fd.revents & (POLLERR | POLLHUP), "nobody listens any more");
+    close(late);
+    close(fd);
+    world_close(&world);
+    free(reply);
+}
+
+Test(http_server, a_taken_port_is_one_clear_sentence)
+{
+    struct world world;
+    struct fault fault;
+    struct http_server *second = NULL;
+    world_open(&world, 4);
+    const struct http_server_options options = {
+        .listen = {.host = "127.0.0.1", .port = http_server_port(world.server)},
+        .connections_max = 1,
+        .handler = {handle, NULL, &world},
+        .clock = clock_system};
+    char expected[96];
+    snprintf(expected, sizeof expected, "cannot listen on 127.0.0.1:%u: Address already in use",
+             options.listen.port);
+    cr_expect_eq(http_server_open(&options, &second, &fault), ST_STOP);
+    cr_expect_null(second);
+    cr_expect_str_eq(fault.text, expected);
+    world_close(&world);
+    http_server_close(NULL);
+}
+
+Test(http_server, percent_decoding)
+{
+    static const struct {
+        const char *in, *out;
+        bool plus, good;
+    } cases[] = {{"a%20b+c", "a b+c", false, true},
+                 {"a%20b+c", "a b c", true, true},
+                 {"%e2%82%AC", "\xe2\x82\xac", false, true},
+                 {"%", "", false, false},
+                 {"%1", "", false, false},
+                 {"%g0", "", false, false},
+                 {"a%", "", false, false},
+                 {"", "", false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[64];
+        size_t bytes = 0;
+        cr_expect_eq(http_percent_decode(span_of(cases[i].in), cases[i].plus, out, &bytes), cases[i].good,
+                     "case %zu", i);
+        if (cases[i].good)
+            cr_expect(span_is((struct span){out, bytes}, cases[i].out), "case %zu", i);
+    }
+}
