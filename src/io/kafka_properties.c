@@ -2,9 +2,10 @@
  * A property that is not here is the user's, and librdkafka itself says whether it is one. */
 #include "io/kafka_properties.h"
 
-#include <librdkafka/rdkafka.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "kafka_private.h"
 
 struct owned {
     const char *property, *reason;
