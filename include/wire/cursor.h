@@ -24,7 +24,7 @@ enum {
     CURSOR_TEXT_MAX = 1024, /* encoded; a longer one is refused before it is decoded */
     CURSOR_RAW_MAX = 768,
     CURSOR_KEYS_MAX = 16,
-    CURSOR_KEY_ID_MAX = 16, /* of [A-Za-z0-9_-] */
+    CURSOR_KEY_ID_MAX = 16, /* of [A-Za-z0-9._-] */
     CURSOR_FEED_MAX = 63,
     CURSOR_ID_TEXT_MAX = 256,
     CURSOR_SNAPSHOT_MAX = 600

@@ -74,7 +74,7 @@ struct jwt_grant {
     int64_t issued_at_s, expires_at_s;
 };
 
-/* Appends a development token, signed with an HS256 key. */
+/* Appends a development token, signed with an HS256 key. The buffer is marked failed when it has no room. */
 void jwt_mint(const struct jwt_key *key, const struct jwt_grant *grant, struct buffer *token);
 
 #endif
