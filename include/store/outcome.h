@@ -12,6 +12,7 @@
 #include "io/db.h"
 #include "model/dispatch.h"
 #include "model/uuid.h"
+#include "store/offsets.h"
 
 /* Where a dispatch ends when all outcomes of the batch are folded over one starting state. */
 struct outcome_end {
@@ -31,20 +32,11 @@ struct outcome_item {
     int64_t sent_at_us; /* when the provider took it, by the dispatcher's clock; counts for an end `sent` */
 };
 
-/* A partition's run of records in the batch, and the fence. */
-struct outcome_part {
-    const char *topic;
-    int32_t partition;
-    int64_t start, next_offset; /* [start, next_offset) */
-    int64_t generation;         /* of our seat */
-    int64_t records, tombstones, dead_letters;
-};
-
 struct outcome_batch {
-    const char *group;
-    const struct outcome_part *parts;
+    const struct offsets_scope *scope;
+    const struct offsets_part *parts; /* at least one; their outcomes count as events */
     size_t part_count;
-    const struct outcome_item *items; /* distinct (dispatch, notification, device) */
+    const struct outcome_item *items; /* distinct (dispatch, notification, device); may be none */
     size_t item_count;
     int64_t receipt_delay_ms; /* from the send to the first look for its receipt */
 };

@@ -1,30 +1,37 @@
 -- One batch of the receipts topic into guarded transitions (design.md §3): states, receipt_batches, dead tokens and
 -- the group's offsets move together or not at all.
---   $1 group
---   $2-$9 the parts: topic, partition, where the batch starts, generation, where it ends, records, tombstones,
---         dead letters
---   $10-$13 one item for each dispatch: id, notification, device, how many outcomes it folds
+--   $1 group $2 topic
+--   $3-$9 the parts: partition, generation, where the batch starts, where it ends, records, tombstones, dead letters
+--   $10-$13 one item for each dispatch, in id order: id, notification, device, how many outcomes it folds
 --   $14-$16 state, error, ticket it ends in when it now stands at `queued` (state NULL: it does not move)
 --   $17-$19 the same when it now stands at failed/Unconfirmed
---   $20 when the provider took it ($14 or $17 is `sent`), by the dispatcher's clock
+--   $20 when the provider took it, by the dispatcher's clock (where $14 or $17 is `sent`)
 --   $21 receipt_delay in milliseconds
 -- One row: held, then how many dispatches became sent, failed, suppressed, how many outcomes moved nothing, how many
 -- found no dispatch, how many tokens were disabled. Not held: nothing moved, the counts mean nothing.
--- Locks, here and in receipts_apply.sql, in this order: offsets, dispatches, receipt_batches, device_tokens.
+-- Rows are locked here and in receipts_apply.sql in one order: offsets, dispatches, receipt_batches, device_tokens,
+-- each by its key. LATERAL … LIMIT 1 makes every look-up of a dispatch one of its primary key, analysed or not.
 WITH parts AS MATERIALIZED (
     SELECT *
-    FROM unnest($2::text[], $3::int4[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])
-         AS p (topic, partition, start, generation, next_offset, records, tombstones, dead_letters)
+    FROM unnest($3::int4[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])
+         AS p (partition, generation, start, stop, records, tombstones, dead_letters)
 ), held AS MATERIALIZED (
-    SELECT o.topic, o.partition
+    SELECT o.partition
     FROM parts p
-    JOIN partition_offsets o ON o.group_id = $1 AND o.topic = p.topic AND o.partition = p.partition
+    JOIN partition_offsets o ON o.group_id = $1 AND o.topic = $2 AND o.partition = p.partition
     WHERE o.next_offset = p.start AND o.generation = p.generation
     ORDER BY o.topic, o.partition
     FOR UPDATE OF o
 ), ok AS MATERIALIZED (
     SELECT clock_timestamp() AS at
     WHERE (SELECT count(*) FROM held) = (SELECT count(*) FROM parts)
+), items AS MATERIALIZED (
+    SELECT *
+    FROM unnest($10::int8[], $11::uuid[], $12::int8[], $13::int4[], $14::text[], $15::text[], $16::text[],
+                $17::text[], $18::text[], $19::text[], $20::timestamptz[])
+         AS i (dispatch_id, notification_id, device_id, outcomes, queued_state, queued_error, queued_ticket,
+               unconfirmed_state, unconfirmed_error, unconfirmed_ticket, sent_at)
+    ORDER BY dispatch_id
 ), locked AS MATERIALIZED (
     SELECT d.id, i.outcomes, i.sent_at,
            CASE WHEN d.state = 'queued' THEN i.queued_state
@@ -32,21 +39,20 @@ WITH parts AS MATERIALIZED (
            CASE WHEN d.state = 'queued' THEN i.queued_error ELSE i.unconfirmed_error END AS to_error,
            CASE WHEN d.state = 'queued' THEN i.queued_ticket ELSE i.unconfirmed_ticket END AS to_ticket
     FROM ok
-    CROSS JOIN unnest($10::int8[], $11::uuid[], $12::int8[], $13::int4[], $14::text[], $15::text[], $16::text[],
-                      $17::text[], $18::text[], $19::text[], $20::timestamptz[])
-         AS i (dispatch_id, notification_id, device_id, outcomes, queued_state, queued_error, queued_ticket,
-               unconfirmed_state, unconfirmed_error, unconfirmed_ticket, sent_at)
-    JOIN dispatches d ON d.id = i.dispatch_id
-                     AND d.notification_id = i.notification_id
-                     AND d.device_id = i.device_id
-    ORDER BY d.id
-    FOR UPDATE OF d
+    CROSS JOIN items i
+    CROSS JOIN LATERAL (
+        SELECT x.id, x.state, x.error
+        FROM dispatches x
+        WHERE x.id = i.dispatch_id AND x.notification_id = i.notification_id AND x.device_id = i.device_id
+        LIMIT 1
+        FOR UPDATE
+    ) AS d
 ), moved AS (
     UPDATE dispatches d
     SET state = l.to_state, error = l.to_error, ticket = l.to_ticket, updated_at = ok.at
     FROM ok
     CROSS JOIN locked l
-    WHERE d.id = l.id AND l.to_state IS NOT NULL
+    WHERE d.id = l.id AND l.to_state IN ('sent', 'failed', 'suppressed')
     RETURNING d.id, d.state, d.error, d.notification_id, d.device_id, d.queued_at, l.sent_at
 ), due AS (
     INSERT INTO receipt_batches AS r (batch_id, due_at, version)
@@ -65,7 +71,7 @@ WITH parts AS MATERIALIZED (
     WHERE m.state = 'failed' AND m.error = 'DeviceNotRegistered' AND (SELECT count(*) FROM due) >= 0
     GROUP BY m.device_id, n.recipient_user_id
 ), token AS MATERIALIZED (
-    SELECT t.id, g.queued_at
+    SELECT t.id
     FROM gone g
     JOIN device_tokens t ON t.id = g.device_id AND t.user_id = g.user_id
     WHERE t.enabled
@@ -74,8 +80,7 @@ WITH parts AS MATERIALIZED (
     FOR UPDATE OF t
 ), disabled AS (
     UPDATE device_tokens t
-    SET enabled = false, disabled_at = ok.at, disabled_reason = 'DeviceNotRegistered',
-        source_at = token.queued_at
+    SET enabled = false, disabled_at = ok.at, disabled_reason = 'DeviceNotRegistered'
     FROM ok
     CROSS JOIN token
     WHERE t.id = token.id
@@ -87,13 +92,14 @@ WITH parts AS MATERIALIZED (
     CROSS JOIN disabled x
 ), advanced AS (
     UPDATE partition_offsets o
-    SET next_offset = p.next_offset,
+    SET next_offset = p.stop,
         records = o.records + p.records,
         tombstones = o.tombstones + p.tombstones,
-        dead_letters = o.dead_letters + p.dead_letters
+        dead_letters = o.dead_letters + p.dead_letters,
+        events = o.events + p.records - p.tombstones - p.dead_letters
     FROM ok
     CROSS JOIN parts p
-    WHERE o.group_id = $1 AND o.topic = p.topic AND o.partition = p.partition
+    WHERE o.group_id = $1 AND o.topic = $2 AND o.partition = p.partition
 )
 SELECT EXISTS (SELECT FROM ok) AS held,
        (SELECT count(*) FROM moved WHERE state = 'sent') AS sent,

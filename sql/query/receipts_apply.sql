@@ -3,19 +3,24 @@
 -- Guarded by state and ticket, so another poller's answer, or a replay, changes nothing. Without a receipt the row stays
 -- `sent`, or expires when it was queued longer ago than receipt_max_age: the provider has forgotten it.
 -- One row: how many became delivered, receipt_error, expired, how many tokens were disabled.
-WITH locked AS MATERIALIZED (
-    SELECT d.id, d.queued_at, coalesce(i.state, 'expired') AS to_state, i.error
-    FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[]) AS i (id, ticket, state, error)
-    JOIN dispatches d ON d.id = i.id AND d.ticket = i.ticket
-    WHERE d.state = 'sent'
-      AND (i.state IS NOT NULL OR d.queued_at < now() - $5::int8 * interval '1 millisecond')
-    ORDER BY d.id
-    FOR UPDATE OF d
+WITH items AS MATERIALIZED (
+    SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[]) AS i (id, ticket, state, error) ORDER BY id
+), locked AS MATERIALIZED (
+    SELECT d.id, coalesce(i.state, 'expired') AS to_state, i.error
+    FROM items i
+    CROSS JOIN LATERAL (
+        SELECT x.id
+        FROM dispatches x
+        WHERE x.id = i.id AND x.state = 'sent' AND x.ticket = i.ticket
+          AND (i.state IS NOT NULL OR x.queued_at < now() - $5::int8 * interval '1 millisecond')
+        LIMIT 1
+        FOR UPDATE
+    ) AS d
 ), moved AS (
     UPDATE dispatches d
     SET state = l.to_state, error = l.error, updated_at = clock_timestamp()
     FROM locked l
-    WHERE d.id = l.id
+    WHERE d.id = l.id AND l.to_state IN ('delivered', 'receipt_error', 'expired')
     RETURNING d.id, d.state, d.error, d.notification_id, d.device_id, d.queued_at
 ), gone AS MATERIALIZED (
     SELECT m.device_id, n.recipient_user_id AS user_id, max(m.queued_at) AS queued_at
@@ -24,7 +29,7 @@ WITH locked AS MATERIALIZED (
     WHERE m.state = 'receipt_error' AND m.error = 'DeviceNotRegistered'
     GROUP BY m.device_id, n.recipient_user_id
 ), token AS MATERIALIZED (
-    SELECT t.id, g.queued_at
+    SELECT t.id
     FROM gone g
     JOIN device_tokens t ON t.id = g.device_id AND t.user_id = g.user_id
     WHERE t.enabled
@@ -33,8 +38,7 @@ WITH locked AS MATERIALIZED (
     FOR UPDATE OF t
 ), disabled AS (
     UPDATE device_tokens t
-    SET enabled = false, disabled_at = clock_timestamp(), disabled_reason = 'DeviceNotRegistered',
-        source_at = token.queued_at
+    SET enabled = false, disabled_at = clock_timestamp(), disabled_reason = 'DeviceNotRegistered'
     FROM token
     WHERE t.id = token.id
     RETURNING t.id, t.user_id, t.disabled_at

@@ -5,30 +5,6 @@
 
 #include "store/sql.h"
 
-static void add_parts(struct db_params *params, const struct outcome_batch *batch)
-{
-    const struct outcome_part *parts = batch->parts;
-    db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < batch->part_count; i++)
-        db_params_text(params, span_of(parts[i].topic));
-    db_params_end(params);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < batch->part_count; i++)
-        db_params_int4(params, parts[i].partition);
-    db_params_end(params);
-    const size_t offsets[] = {
-        offsetof(struct outcome_part, start),       offsetof(struct outcome_part, generation),
-        offsetof(struct outcome_part, next_offset), offsetof(struct outcome_part, records),
-        offsetof(struct outcome_part, tombstones),  offsetof(struct outcome_part, dead_letters),
-    };
-    for (size_t k = 0; k < sizeof offsets / sizeof offsets[0]; k++) {
-        db_params_begin(params, DB_INT8);
-        for (size_t i = 0; i < batch->part_count; i++)
-            db_params_int8(params, *(const int64_t *)((const char *)&parts[i] + offsets[k]));
-        db_params_end(params);
-    }
-}
-
 static void add_identities(struct db_params *params, const struct outcome_batch *batch)
 {
     db_params_begin(params, DB_INT8);
@@ -78,8 +54,9 @@ enum status outcome_apply(struct db *db, struct db_params *params, const struct 
     static const struct db_statement statement = {.name = "outcome_apply", .sql = sql_outcome_apply};
     struct db_result *result = NULL;
     db_params_reset(params);
-    db_params_text(params, span_of(batch->group));
-    add_parts(params, batch);
+    db_params_text(params, span_of(batch->scope->group_id));
+    db_params_text(params, span_of(batch->scope->topic));
+    offsets_params(params, batch->parts, batch->part_count);
     add_identities(params, batch);
     add_ends(params, batch, offsetof(struct outcome_item, queued));
     add_ends(params, batch, offsetof(struct outcome_item, unconfirmed));

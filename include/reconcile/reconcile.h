@@ -1,0 +1,46 @@
+/* The reconciler: outcomes on the receipts topic, and the provider's receipts -> final states (design.md §3).
+ *
+ * Three threads, each with its own database connection, because none may wait for another: `drain` works in
+ * the caller's thread, `poll` waits up to a request_timeout for the provider, `settle` has a beat of 200 ms
+ * that readers depend on. They share nothing but metrics and readiness. */
+#ifndef BELFRY_RECONCILE_RECONCILE_H
+#define BELFRY_RECONCILE_RECONCILE_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/config.h"
+#include "base/metrics.h"
+#include "base/readiness.h"
+#include "base/status.h"
+#include "io/db.h"
+#include "reconcile/settings.h"
+#include "remote/settings.h"
+
+struct reconcile;
+
+struct reconcile_setup {
+    const struct reconcile_settings *settings; /* [reconciler] */
+    const struct provider_settings *provider;  /* [provider] */
+    const struct db_settings *database;        /* for each of the three connections */
+    const struct config_pairs *kafka;          /* [kafka]; group.id among them */
+    const char *receipts_topic, *dlq_topic;    /* [topics] receipts, receipts_dlq */
+    int64_t owner;                             /* random per process start: owner_make() */
+    int64_t shutdown_timeout_ms;               /* [run] shutdown_timeout */
+    const struct clock *clock;                 /* NULL: clock_system */
+    struct metrics *metrics;                   /* NULL: none */
+    struct readiness *readiness;               /* NULL: none; adds slots "drain", "poll", "settle" */
+};
+
+/* Everything pointed at must live until reconcile_free; connects to nothing yet. ST_FATAL: no memory;
+ * ST_STOP: an unusable base_url. */
+MUST_USE enum status reconcile_new(const struct reconcile_setup *setup, struct reconcile **reconcile,
+                                   struct fault *fault);
+void reconcile_free(struct reconcile *reconcile); /* NULL is fine */
+
+/* The loops; returns once signals_stopping(): the batch in hand is finished, a waiting poll ends at once and
+ * an open receipts request is dropped. ST_OK. Unreachable databases and brokers are waited for. ST_FATAL
+ * (fault.exit_code) when this process cannot go on; it has then called signals_stop() itself. */
+MUST_USE enum status reconcile_run(struct reconcile *reconcile, struct fault *fault);
+
+#endif

@@ -1,0 +1,434 @@
+/* Due batches in; what the provider's receipts say about their dispatches out. Always holds: an answer is
+ * mapped by ticket id, and one that failed or cannot be read changes nothing; a ticket is asked for once in a
+ * pass; nothing is held open in the database while the provider is asked. A crash here leaves leases that run
+ * out: the batches are asked for again, and what was settled stays settled.
+ *
+ * One pass: lease, then turns of (read a page, ask for a chunk, apply its answer), then give the batches
+ * back. A turn is the stage table; a stage with nothing to do in this turn does nothing. */
+#include "private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "remote/provider.h"
+#include "store/receipt.h"
+
+enum {
+    ARENA_BYTES_MAX = 16 << 20,
+    SLICE_MS = 1000,      /* of a wait: the loop says that it lives */
+    FAILURES_IN_A_ROW = 3 /* chunks; then the pass is over */
+};
+
+struct poll_loop {
+    struct session session;
+    struct provider *provider;
+    struct receipt_lease lease;
+    struct arena arena; /* of one page */
+    struct receipt_rows rows;
+    size_t at; /* the first row of the chunk in hand */
+    char after[DISPATCH_TICKET_MAX + 1];
+    bool open, last_page; /* a pass is under way; no page follows this one */
+    bool give_up;         /* the provider is away, or the lease is lost: end the pass */
+    bool answered;        /* every request of the pass */
+    size_t chunk, failures;
+    int64_t renewed_ms, next_ms, pass_ms, retry_after_ms;
+    struct provider_ask *asks;              /* of receipt_chunk */
+    struct receipt_finding *findings;       /* of RECEIPT_ROWS_MAX */
+    char (*errors)[DISPATCH_ERROR_MAX + 1]; /* of receipt_chunk: what the findings' errors point to */
+    size_t ask_count, row_count;            /* of the chunk in hand */
+    bool found;                             /* findings are there to be applied */
+};
+
+/* ---- a pass -----------------------------------------------------------------------------------------------
+ */
+
+static enum status stage_lease(void *context, struct fault *fault)
+{
+    struct poll_loop *poll = context;
+    struct session *session = &poll->session;
+    if (poll->open)
+        return ST_OK;
+    enum status status = receipt_lease(session->db, &session->params, &poll->lease, fault);
+    if (status != ST_OK)
+        return status;
+    int64_t now_ms = clock_monotonic_ms(session->clock);
+    if (poll->lease.count == 0) {
+        poll->next_ms = poll->pass_ms + session->setup->settings->poll_interval_ms;
+        return ST_OK;
+    }
+    reconcile_count(session->metrics, M_RECEIPT_BATCHES, "leased", (int64_t)poll->lease.count);
+    poll->open = poll->answered = true;
+    poll->last_page = poll->give_up = poll->found = false;
+    poll->after[0] = '\0';
+    poll->rows = (struct receipt_rows){NULL, 0};
+    poll->at = poll->failures = 0;
+    poll->chunk = session->setup->settings->receipt_chunk;
+    poll->renewed_ms = now_ms;
+    return ST_OK;
+}
+
+static size_t same_ticket_end(const struct receipt_rows *rows, size_t from)
+{
+    size_t to = from;
+    while (to < rows->count && span_same(rows->rows[from].ticket, rows->rows[to].ticket))
+        to++;
+    return to;
+}
+
+/* A full page may have cut the rows of its last ticket: they come with the next one, unless they are all. */
+static void drop_cut_ticket(struct poll_loop *poll)
+{
+    size_t from = poll->rows.count - 1;
+    while (from > 0 && span_same(poll->rows.rows[from - 1].ticket, poll->rows.rows[from].ticket))
+        from--;
+    if (from > 0)
+        poll->rows.count = from;
+}
+
+static enum status stage_due(void *context, struct fault *fault)
+{
+    struct poll_loop *poll = context;
+    struct session *session = &poll->session;
+    if (!poll->open || poll->give_up || poll->at < poll->rows.count || poll->last_page)
+        return ST_OK;
+    arena_reset(&poll->arena);
+    poll->rows = (struct receipt_rows){NULL, 0};
+    poll->at = 0;
+    enum status status = receipt_due(session->db, &session->params, &poll->lease, span_of(poll->after),
+                                     &poll->arena, &poll->rows, fault);
+    if (status != ST_OK)
+        return status;
+    poll->last_page = poll->rows.count < RECEIPT_ROWS_MAX;
+    if (!poll->last_page)
+        drop_cut_ticket(poll);
+    if (poll->rows.count > 0) {
+        struct span last = poll->rows.rows[poll->rows.count - 1].ticket;
+        size_t bytes = last.bytes < DISPATCH_TICKET_MAX ? last.bytes : DISPATCH_TICKET_MAX;
+        memcpy(poll->after, last.at, bytes);
+        poll->after[bytes] = '\0';
+    }
+    return ST_OK;
+}
+
+/* ---- one request ------------------------------------------------------------------------------------------
+ */
+
+static void take_chunk(struct poll_loop *poll)
+{
+    poll->ask_count = poll->row_count = 0;
+    size_t from = poll->at;
+    while (from < poll->rows.count && poll->ask_count < poll->chunk) {
+        const struct receipt_due *row = &poll->rows.rows[from];
+        poll->asks[poll->ask_count++] = (struct provider_ask){.ticket = row->ticket, .token = row->token};
+        from = same_ticket_end(&poll->rows, from);
+    }
+    poll->row_count = from - poll->at;
+}
+
+static struct receipt_finding find(struct poll_loop *poll, const struct receipt_due *row, size_t ask,
+                                   const struct provider_receipt *receipt)
+{
+    struct receipt_finding finding = {.dispatch_id = row->dispatch_id, .ticket = row->ticket};
+    if (receipt->kind == PROVIDER_RECEIPT_NONE)
+        return finding;
+    finding.settled = true;
+    finding.state = receipt->kind == PROVIDER_RECEIPT_OK ? DISPATCH_DELIVERED : DISPATCH_RECEIPT_ERROR;
+    if (receipt->kind == PROVIDER_RECEIPT_ERROR) {
+        memcpy(poll->errors[ask], receipt->error, sizeof poll->errors[ask]);
+        finding.error = span_of(poll->errors[ask]);
+        /* Two rows of one ticket and different devices: which of them is gone is not known. */
+        if (span_is(finding.error, DISPATCH_NOT_REGISTERED) && !span_same(row->token, poll->asks[ask].token))
+            finding.error = span_of(DISPATCH_TICKET_MISMATCH);
+    }
+    return finding;
+}
+
+static void count_receipts(struct poll_loop *poll, const struct provider_answer *answer)
+{
+    struct metric_set *metrics = poll->session.metrics;
+    for (size_t i = 0; i < answer->count; i++) {
+        const struct provider_receipt *receipt = &answer->receipts[i];
+        if (receipt->kind == PROVIDER_RECEIPT_NONE)
+            reconcile_count(metrics, M_RECEIPTS, "none", 1);
+        if (receipt->kind != PROVIDER_RECEIPT_ERROR)
+            continue;
+        reconcile_count(metrics, M_RECEIPT_ERRORS, receipt->error, 1);
+        if (strcmp(receipt->error, "InvalidCredentials") == 0 ||
+            strcmp(receipt->error, "MismatchSenderId") == 0)
+            reconcile_count(metrics, M_CREDENTIAL_FAULTS, NULL, 1);
+    }
+    if (answer->unasked > 0) {
+        log_event(LOG_WARN, "RECEIPT-UNASKED", "the answer has receipts nobody asked for; ignored",
+                  log_count("count", answer->unasked));
+        reconcile_count(metrics, M_UNASKED, NULL, (int64_t)answer->unasked);
+    }
+}
+
+static void take_answer(struct poll_loop *poll, const struct provider_answer *answer)
+{
+    count_receipts(poll, answer);
+    size_t row = poll->at;
+    for (size_t ask = 0; ask < poll->ask_count; ask++) {
+        for (size_t end = same_ticket_end(&poll->rows, row); row < end; row++)
+            poll->findings[row - poll->at] = find(poll, &poll->rows.rows[row], ask, &answer->receipts[ask]);
+    }
+    assert(row - poll->at == poll->row_count);
+    poll->found = true;
+    poll->failures = 0;
+}
+
+/* An answer that settles nothing. The chunk stays `sent`; the pass goes on unless the provider is away. */
+static void take_failure(struct poll_loop *poll, const struct provider_answer *answer)
+{
+    bool too_many = answer->kind == PROVIDER_ANSWER_TOO_MANY;
+    log_event(too_many ? LOG_ERROR : LOG_WARN, "RECEIPT-FAILED", "a request for receipts gave none",
+              log_text("answer", provider_answer_name(answer->kind)),
+              log_int("http_status", answer->http_status), log_text("code", answer->code),
+              log_text("cause", answer->cause), log_text("excerpt", answer->excerpt),
+              log_count("asked", answer->count));
+    if (too_many && poll->chunk > 1) {
+        poll->chunk = (poll->chunk + 1) / 2; /* and ask again, from the same row */
+        return;
+    }
+    poll->answered = false;
+    poll->failures++;
+    poll->at += poll->row_count;
+    poll->retry_after_ms = answer->retry_after_ms;
+    bool credentials = answer->kind == PROVIDER_ANSWER_CREDENTIALS;
+    bool away = credentials || answer->kind == PROVIDER_ANSWER_AWAY || answer->kind == PROVIDER_ANSWER_RATE;
+    poll->give_up = away || poll->failures >= FAILURES_IN_A_ROW;
+    if (credentials)
+        readiness_not(poll->session.setup->readiness, poll->session.slot,
+                      "the provider refuses our credentials");
+}
+
+/* Waits for the one request that is out. False: the process stops; the request is dropped. */
+static bool wait_answer(struct poll_loop *poll, struct provider_answer *answer)
+{
+    while (!provider_poll(poll->provider, SLICE_MS, answer)) {
+        if (signals_stopping()) {
+            provider_abort(poll->provider);
+            return false;
+        }
+        if (provider_in_flight(poll->provider) == 0) /* cannot be; never wait for nothing */
+            return false;
+        readiness_beat(poll->session.setup->readiness, poll->session.slot);
+    }
+    return true;
+}
+
+/* Holds the lease over another request. *held false: others have the batches now. */
+static enum status keep_lease(struct poll_loop *poll, bool *held, struct fault *fault)
+{
+    struct session *session = &poll->session;
+    int64_t now_ms = clock_monotonic_ms(session->clock);
+    *held = true;
+    if (now_ms - poll->renewed_ms < poll->lease.lease_ms / 3)
+        return ST_OK;
+    int64_t mine = 0;
+    enum status status = receipt_renew(session->db, &session->params, &poll->lease, &mine, fault);
+    if (status != ST_OK)
+        return status;
+    poll->renewed_ms = now_ms;
+    *held = mine == (int64_t)poll->lease.count;
+    return ST_OK;
+}
+
+static enum status stage_ask(void *context, struct fault *fault)
+{
+    struct poll_loop *poll = context;
+    bool held = false;
+    if (!poll->open || poll->give_up || poll->found || poll->at == poll->rows.count || signals_stopping())
+        return ST_OK;
+    enum status status = keep_lease(poll, &held, fault);
+    if (status != ST_OK)
+        return status;
+    if (!held) {
+        log_event(LOG_WARN, "RECEIPT-LEASE", "the lease of due batches ran out; others ask for them now",
+                  log_count("batches", poll->lease.count));
+        poll->give_up = true;
+        poll->answered = false;
+        return ST_OK;
+    }
+    take_chunk(poll);
+    status = provider_fetch_receipts(poll->provider, poll->asks, poll->ask_count, 1, fault);
+    if (status != ST_OK)
+        return status;
+    struct provider_answer answer;
+    if (!wait_answer(poll, &answer)) {
+        poll->answered = false;
+        return ST_OK;
+    }
+    reconcile_count(poll->session.metrics, M_REQUESTS, provider_answer_name(answer.kind), 1);
+    if (answer.kind == PROVIDER_ANSWER_DATA && answer.receipts != NULL)
+        take_answer(poll, &answer);
+    else
+        take_failure(poll, &answer);
+    return ST_OK;
+}
+
+/* ---- what it changes --------------------------------------------------------------------------------------
+ */
+
+static void count_settled(struct session *session, const struct receipt_counts *counts, size_t asked)
+{
+    reconcile_count(session->metrics, M_RECEIPTS, "delivered", counts->delivered);
+    reconcile_count(session->metrics, M_RECEIPTS, "receipt_error", counts->receipt_error);
+    reconcile_count(session->metrics, M_RECEIPTS, "expired", counts->expired);
+    reconcile_count(session->metrics, M_DISABLED, "receipt", counts->disabled);
+    log_event(LOG_DEBUG, "RECEIPT-APPLIED", "receipts applied", log_count("asked", asked),
+              log_int("delivered", counts->delivered), log_int("receipt_error", counts->receipt_error),
+              log_int("expired", counts->expired), log_int("disabled", counts->disabled));
+}
+
+static enum status stage_apply(void *context, struct fault *fault)
+{
+    struct poll_loop *poll = context;
+    struct session *session = &poll->session;
+    if (!poll->found)
+        return ST_OK;
+    struct receipt_counts counts;
+    enum status status = receipt_apply(session->db, &session->params, poll->findings, poll->row_count,
+                                       session->setup->settings->receipt_max_age_ms, &counts, fault);
+    if (status == ST_REJECT) {
+        /* Receipts are asked for again, so nothing is lost by leaving these for the next pass. */
+        log_fault(LOG_ERROR, "RECEIPT-REFUSED", "the database refuses a chunk of receipts; left as it is",
+                  status, fault, log_count("rows", poll->row_count));
+        poll->answered = false;
+    } else if (status != ST_OK) {
+        return status;
+    } else {
+        count_settled(session, &counts, poll->ask_count);
+    }
+    poll->found = false;
+    poll->at += poll->row_count;
+    return ST_OK;
+}
+
+static enum status stage_finish(void *context, struct fault *fault)
+{
+    struct poll_loop *poll = context;
+    struct session *session = &poll->session;
+    const struct reconcile_settings *settings = session->setup->settings;
+    bool through = poll->last_page && poll->at == poll->rows.count;
+    if (!poll->open || !(through || poll->give_up || signals_stopping()))
+        return ST_OK;
+    enum status status = ST_OK;
+    int64_t expired = 0, done = 0;
+    if (through && poll->answered)
+        status = receipt_expire(session->db, &session->params, &poll->lease, settings->receipt_max_age_ms,
+                                &expired, fault);
+    if (status != ST_OK)
+        return status;
+    /* Leaving before the end: due at once, for another process. */
+    int64_t again_ms = through || poll->give_up ? settings->poll_interval_ms : 0;
+    status = receipt_finish(session->db, &session->params, &poll->lease, again_ms, &done, fault);
+    if (status != ST_OK)
+        return status;
+    reconcile_count(session->metrics, M_RECEIPTS, "expired", expired);
+    reconcile_count(session->metrics, M_RECEIPT_BATCHES, "done", done);
+    log_event(LOG_INFO, "RECEIPT-PASS", "due batches asked for", log_count("batches", poll->lease.count),
+              log_int("done", done), log_bool("answered", poll->answered), log_int("expired", expired));
+    poll->open = false;
+    if (poll->give_up) {
+        int64_t wait_ms = settings->poll_interval_ms;
+        if (poll->retry_after_ms > wait_ms)
+            wait_ms = poll->retry_after_ms;
+        poll->next_ms = clock_monotonic_ms(session->clock) + wait_ms;
+    }
+    return ST_OK;
+}
+
+/* "poll" is the crash point after an answer and before it is applied. */
+static const struct stage stages[] = {{"lease", stage_lease},
+                                      {"due", stage_due},
+                                      {"ask", stage_ask},
+                                      {"poll", stage_apply},
+                                      {"finish", stage_finish}};
+
+/* ---- the loop ---------------------------------------------------------------------------------------------
+ */
+
+enum status poll_new(const struct reconcile_setup *setup, struct metric_set *metrics, struct poll_loop **poll,
+                     struct fault *fault)
+{
+    struct poll_loop *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        goto memory;
+    size_t chunk = setup->settings->receipt_chunk;
+    made->session =
+        (struct session){.name = "poll", .metrics = metrics, .wait = session_wait, .context = made};
+    made->lease.owner = setup->owner;
+    made->lease.lease_ms = setup->settings->lease_ms;
+    arena_init(&made->arena, ARENA_BYTES_MAX);
+    made->asks = calloc(chunk, sizeof *made->asks);
+    made->errors = calloc(chunk, sizeof *made->errors);
+    made->findings = calloc(RECEIPT_ROWS_MAX, sizeof *made->findings);
+    enum status status = session_open(&made->session, setup, RECEIPT_PARAMS_BYTES_MAX, fault);
+    if (status == ST_OK && (made->asks == NULL || made->errors == NULL || made->findings == NULL))
+        goto memory;
+    struct provider_setup provider = {.settings = setup->provider,
+                                      .in_flight_max = 1,
+                                      .wake_fd = signals_stop_fd(),
+                                      .clock = setup->clock,
+                                      .metrics = NULL};
+    if (status == ST_OK)
+        status = provider_open(&provider, &made->provider, fault);
+    if (status != ST_OK) {
+        poll_free(made);
+        return status;
+    }
+    *poll = made;
+    return ST_OK;
+memory:
+    poll_free(made);
+    fault_set(fault, "memory", "no memory for the poll loop");
+    return ST_FATAL;
+}
+
+void poll_free(struct poll_loop *poll)
+{
+    if (poll == NULL)
+        return;
+    provider_close(poll->provider);
+    session_done(&poll->session);
+    arena_done(&poll->arena);
+    free(poll->asks);
+    free(poll->errors);
+    free(poll->findings);
+    free(poll);
+}
+
+static enum status turn(struct poll_loop *poll, struct fault *fault)
+{
+    struct session *session = &poll->session;
+    if (!poll->open)
+        poll->pass_ms = clock_monotonic_ms(session->clock);
+    poll->retry_after_ms = -1;
+    enum status status = session_run(session, stages, sizeof stages / sizeof stages[0], fault);
+    if (status == ST_OK && (!poll->give_up || !poll->open))
+        readiness_beat(session->setup->readiness, session->slot);
+    return status;
+}
+
+enum status poll_run(struct poll_loop *poll, struct fault *fault)
+{
+    struct session *session = &poll->session;
+    while (!signals_stopping()) {
+        int64_t left_ms = poll->next_ms - clock_monotonic_ms(session->clock);
+        if (!poll->open && left_ms > 0) {
+            session_sleep(left_ms < SLICE_MS ? left_ms : SLICE_MS);
+            readiness_beat(session->setup->readiness, session->slot);
+            continue;
+        }
+        enum status status = turn(poll, fault);
+        if (status == ST_FATAL)
+            return status;
+        if (status == ST_OK && poll->failures == 0)
+            readiness_ready(session->setup->readiness, session->slot);
+    }
+    return ST_OK;
+}

@@ -1,0 +1,97 @@
+/* What the reconciler's three loops share: a stage table's row, and a database connection that is mended with
+ * patience. Only files of this folder include it. */
+#ifndef BELFRY_RECONCILE_PRIVATE_H
+#define BELFRY_RECONCILE_PRIVATE_H
+
+#include "base/arena.h"
+#include "base/backoff.h"
+#include "reconcile/reconcile.h"
+
+/* One row of a loop's table: its name is the label of the metric, the field of the log line, the crash point
+ * (passed before it runs), and the place to go on from when it has to be run again. */
+struct stage {
+    const char *name;
+    enum status (*run)(void *context, struct fault *fault);
+};
+
+struct session {
+    const struct reconcile_setup *setup;
+    const struct clock *clock;
+    struct metric_set *metrics; /* of reconcile_metric_rows; NULL: none */
+    const char *name;           /* the loop's, and its readiness slot's */
+    size_t slot;
+    struct db *db;
+    struct db_params params;
+    struct backoff backoff;
+    bool failing; /* said so in the log, until the next success */
+    /* Waits, and keeps alive what must be kept alive meanwhile; returns early when the process stops.
+     * Anything but ST_OK is ST_FATAL. */
+    enum status (*wait)(void *context, int64_t wait_ms, struct fault *fault);
+    void *context; /* of wait and of the stages */
+};
+
+/* ST_FATAL: no memory. Adds the readiness slot. */
+MUST_USE enum status session_open(struct session *session, const struct reconcile_setup *setup,
+                                  size_t params_bytes_max, struct fault *fault);
+void session_done(struct session *session);
+
+/* Runs a table once. A stage that answers ST_RETRY or ST_STOP is run again after a wait and a reconnect,
+ * until it is done; a stage never starts without a connection. ST_OK: all done · ST_RETRY: the process stops
+ * · ST_FATAL. */
+MUST_USE enum status session_run(struct session *session, const struct stage *stages, size_t count,
+                                 struct fault *fault);
+
+/* Sleeps, at most until the process stops. The wait of loops that have nothing to keep alive. */
+void session_sleep(int64_t wait_ms);
+enum status session_wait(void *context, int64_t wait_ms, struct fault *fault);
+
+/* ---- metrics ----------------------------------------------------------------------------------------------
+ */
+
+enum reconcile_metric {
+    M_RECORDS,
+    M_BATCHES,
+    M_OUTCOMES,
+    M_DEAD_LETTERS,
+    M_LOST,
+    M_LAG,
+    M_RECEIPTS,
+    M_RECEIPT_ERRORS,
+    M_CREDENTIAL_FAULTS,
+    M_REQUESTS,
+    M_UNASKED,
+    M_RECEIPT_BATCHES,
+    M_DISABLED,
+    M_RETRIES,
+    M_STAGE_SECONDS,
+    M_SETTLE_AGE,
+    M_SETTLE_PREPARED,
+    M_RECONCILE_COUNT
+};
+extern const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT];
+/* Counts under a label's value. */
+void reconcile_count(struct metric_set *metrics, enum reconcile_metric row, const char *value, int64_t by);
+
+/* ---- the loops --------------------------------------------------------------------------------------------
+ */
+
+struct drain;
+struct poll_loop;
+struct settle;
+
+MUST_USE enum status drain_new(const struct reconcile_setup *setup, struct metric_set *metrics,
+                               struct drain **drain, struct fault *fault);
+void drain_free(struct drain *drain);
+MUST_USE enum status drain_run(struct drain *drain, struct fault *fault);
+
+MUST_USE enum status poll_new(const struct reconcile_setup *setup, struct metric_set *metrics,
+                              struct poll_loop **poll, struct fault *fault);
+void poll_free(struct poll_loop *poll);
+MUST_USE enum status poll_run(struct poll_loop *poll, struct fault *fault);
+
+MUST_USE enum status settle_new(const struct reconcile_setup *setup, struct metric_set *metrics,
+                                struct settle **settle, struct fault *fault);
+void settle_free(struct settle *settle);
+MUST_USE enum status settle_run(struct settle *settle, struct fault *fault);
+
+#endif
