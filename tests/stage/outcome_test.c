@@ -1,0 +1,406 @@
+/* The reconciler's batch statement against a real Postgres: guarded, fenced, all or nothing. */
+#include <criterion/criterion.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "reconcile_fixture.h"
+#include "store/sql.h"
+
+static int64_t id_of(int ordinal)
+{
+    return dispatch_id(1, (uint32_t)ordinal);
+}
+
+Test(outcome, moves_and_offsets_go_together)
+{
+    struct rec *r = rec_open("out_moves");
+    rec_dispatches(r, 1, 4, "queued");
+    struct outcome told[] = {rec_outcome(r, id_of(0), DISPATCH_SENT, "ticket-0"),
+                             rec_outcome(r, id_of(1), DISPATCH_FAILED, "MessageTooBig"),
+                             rec_outcome(r, id_of(2), DISPATCH_SUPPRESSED, "DeviceChanged"),
+                             rec_outcome(r, id_of(3), DISPATCH_SENT, "")};
+    struct outcome_counts counts = rec_apply(r, told, 4);
+    cr_assert_eq(counts.sent, 2);
+    cr_assert_eq(counts.failed, 1);
+    cr_assert_eq(counts.suppressed, 1);
+    cr_assert_eq(counts.disabled, 0);
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM dispatches WHERE state = 'sent' AND ticket = 'ticket-0'");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM dispatches WHERE state = 'sent' AND ticket IS NULL");
+    REC_ASSERT_COUNT(r, 1,
+                     "SELECT count(*) FROM dispatches WHERE state = 'failed' AND error = 'MessageTooBig'");
+    REC_ASSERT_COUNT(r, 4, "SELECT count(*) FROM dispatches WHERE updated_at > queued_at");
+    REC_ASSERT_COUNT(
+        r, 1,
+        "SELECT count(*) FROM receipt_batches WHERE batch_id = 1 AND version = 1 AND owner IS NULL"
+        " AND due_at BETWEEN now() + interval '50 s' AND now() + interval '60 s'");
+    REC_ASSERT_COUNT(r, 1,
+                     "SELECT count(*) FROM partition_offsets WHERE group_id = 'r' AND next_offset = 4"
+                     " AND records = 4 AND events = 4 AND recipients = 0 AND dispatches = 0");
+    rec_close(r);
+}
+
+Test(outcome, late_ones_raise_the_version_and_keep_the_earlier_look)
+{
+    struct rec *r = rec_open("out_version");
+    rec_dispatches(r, 1, 2, "queued");
+    struct outcome first = rec_outcome(r, id_of(0), DISPATCH_SENT, "a");
+    struct outcome second = rec_outcome(r, id_of(1), DISPATCH_SENT, "b");
+    first.at_us -= 3600LL * 1000000;  /* the reconciler was off for an hour: due at once */
+    second.at_us += 3600LL * 1000000; /* a dispatcher's clock that runs ahead cannot push the look away */
+    rec_apply(r, &first, 1);
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM receipt_batches WHERE version = 1 AND due_at < now()");
+    rec_apply(r, &second, 1);
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM receipt_batches WHERE version = 2 AND due_at < now()");
+    world_exec(&r->world, "DELETE FROM receipt_batches; UPDATE dispatches SET state = 'queued'");
+    rec_apply(r, &second, 1);
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM receipt_batches WHERE due_at <= now() + interval '61 s'");
+    rec_close(r);
+}
+
+Test(outcome, replays_change_nothing)
+{
+    struct rec *r = rec_open("out_replay");
+    char before[64], after[64];
+    rec_dispatches(r, 1, 3, "queued");
+    struct outcome told[] = {rec_outcome(r, id_of(0), DISPATCH_FAILED, "Unconfirmed"),
+                             rec_outcome(r, id_of(0), DISPATCH_SENT, "t"),
+                             rec_outcome(r, id_of(1), DISPATCH_FAILED, "DeviceNotRegistered"),
+                             rec_outcome(r, id_of(2), DISPATCH_SUPPRESSED, "Preference")};
+    struct outcome_counts counts = rec_apply(r, told, 4);
+    cr_assert_eq(counts.sent, 1); /* two outcomes of one dispatch in one batch: the later one wins here */
+    cr_assert_eq(counts.ignored, 1);
+    cr_assert_eq(counts.disabled, 1);
+    const char *digest = "SELECT md5(string_agg(d::text, ',' ORDER BY id)) FROM dispatches d";
+    world_text(&r->world, before, sizeof before, "%s", digest);
+    for (int i = 0; i < 3; i++) {
+        counts = rec_apply(r, told, 4);
+        cr_assert_eq(counts.ignored, 4);
+        cr_assert_eq(counts.disabled, 0);
+    }
+    world_text(&r->world, after, sizeof after, "%s", digest);
+    cr_assert_str_eq(before, after);
+    REC_ASSERT_COUNT(r, 1, "SELECT version FROM receipt_batches");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM device_history WHERE change = 'disabled'");
+    rec_close(r);
+}
+
+/* Random outcomes in random batches end where the table of model/dispatch.c says they end one by one. */
+Test(outcome, batches_of_any_size_agree_with_the_table)
+{
+    enum { DISPATCHES = 40, TOLD = 400 };
+    static const char *const errors[] = {"Unconfirmed", "MessageTooBig", "Expired"};
+    struct rec *r = rec_open("out_model");
+    struct outcome told[TOLD];
+    enum dispatch_state state[DISPATCHES] = {DISPATCH_QUEUED};
+    char error[DISPATCHES][DISPATCH_ERROR_MAX + 1] = {""};
+    unsigned seed = 20261130;
+    rec_dispatches(r, 1, DISPATCHES, "queued");
+    for (int i = 0; i < TOLD; i++) {
+        int which = rand_r(&seed) % DISPATCHES, kind = rand_r(&seed) % 5;
+        enum dispatch_state to = kind == 0   ? DISPATCH_SENT
+                                 : kind == 1 ? DISPATCH_SUPPRESSED
+                                             : DISPATCH_FAILED;
+        const char *text = to == DISPATCH_SENT ? "t" : errors[kind == 1 ? 2 : kind == 2];
+        told[i] = rec_outcome(r, id_of(which), to, text);
+        const char *to_error = to == DISPATCH_SENT ? "" : text;
+        if (dispatch_may_move(state[which], error[which], to, to_error)) {
+            state[which] = to;
+            snprintf(error[which], sizeof error[which], "%s", to_error);
+        }
+    }
+    for (int at = 0; at < TOLD;) {
+        int size = 1 + rand_r(&seed) % 60;
+        if (size > TOLD - at)
+            size = TOLD - at;
+        rec_apply(r, &told[at], (size_t)size);
+        at += size;
+    }
+    int seen[DISPATCH_STATES] = {0};
+    for (int i = 0; i < DISPATCHES; i++) {
+        seen[state[i]]++;
+        REC_ASSERT_COUNT(r, 1,
+                         "SELECT count(*) FROM dispatches WHERE id = %lld AND state = '%s' AND"
+                         " coalesce(error, '') = '%s'",
+                         (long long)id_of(i), dispatch_state_name(state[i]), error[i]);
+    }
+    printf("%d outcomes of %d dispatches: %d sent, %d failed, %d suppressed, %d still queued\n", TOLD,
+           DISPATCHES, seen[DISPATCH_SENT], seen[DISPATCH_FAILED], seen[DISPATCH_SUPPRESSED],
+           seen[DISPATCH_QUEUED]);
+    cr_assert(seen[DISPATCH_SENT] > 0 && seen[DISPATCH_FAILED] > 0 && seen[DISPATCH_SUPPRESSED] > 0);
+    rec_close(r);
+}
+
+Test(outcome, orphans_are_counted_and_touch_nothing)
+{
+    struct rec *r = rec_open("out_orphans");
+    rec_dispatches(r, 1, 3, "queued");
+    struct outcome told[] = {
+        rec_outcome(r, id_of(0), DISPATCH_SENT, "a"), rec_outcome(r, id_of(1), DISPATCH_SENT, "b"),
+        rec_outcome(r, id_of(9), DISPATCH_SENT, "c"), rec_outcome(r, id_of(2), DISPATCH_SENT, "d")};
+    told[0].device_id = 5;                /* the id handed out again, to another device */
+    told[1].notification_id.bytes[0] = 1; /* … or another notification */
+    struct outcome_counts counts = rec_apply(r, told, 4);
+    cr_assert_eq(counts.orphans, 3);
+    cr_assert_eq(counts.sent, 1);
+    REC_ASSERT_COUNT(r, 2, "SELECT count(*) FROM dispatches WHERE state = 'queued'");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM receipt_batches");
+    rec_close(r);
+}
+
+Test(outcome, nothing_moves_unless_every_part_is_held)
+{
+    struct rec *r = rec_open("out_fence");
+    rec_dispatches(r, 1, 2, "queued");
+    struct outcome told = rec_outcome(r, id_of(0), DISPATCH_FAILED, "DeviceNotRegistered");
+    struct offsets_part zombie = rec_seat(r, r->db, 1), parts[2] = {r->part, zombie};
+    (void)rec_seat(r, r->db, 1); /* another process takes partition 1 */
+    struct fold fold;
+    struct fault fault;
+    struct outcome_counts counts;
+    cr_assert_eq(fold_outcomes(&told, 1, &r->arena, &fold, &fault), ST_OK);
+    parts[0].end = parts[0].records = 1;
+    struct outcome_batch batch = {
+        .scope = &r->scope, .parts = parts, .part_count = 2, .items = fold.items, .item_count = 1};
+    cr_assert_eq(outcome_apply(r->db, &r->params, &batch, &counts, &fault), ST_OK, "%s", fault.text);
+    cr_assert(!counts.held);
+    REC_ASSERT_COUNT(r, 0, "SELECT sum(next_offset + records) FROM partition_offsets");
+    REC_ASSERT_COUNT(r, 2, "SELECT count(*) FROM dispatches WHERE state = 'queued'");
+    REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM device_tokens WHERE NOT enabled");
+    REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM device_history");
+    r->part.start = 1; /* the same with an offset that is not the table's */
+    cr_assert(!rec_try(r, &told, 1).held);
+    r->part.start = 0;
+    rec_apply(r, &told, 1);
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM device_tokens WHERE NOT enabled");
+    rec_close(r);
+}
+
+Test(outcome, only_a_dead_token_is_disabled)
+{
+    struct rec *r = rec_open("out_disable");
+    rec_dispatches(r, 1, 8, "queued");
+    world_exec(&r->world,
+               "UPDATE device_tokens SET registered_at = now(), last_seen = now(), source_at = now()"
+               " WHERE id & 1048575 = 1"); /* enabled again since */
+    world_exec(&r->world,
+               "UPDATE device_tokens SET last_seen = now(), source_at = now() WHERE id & 1048575 = 2");
+    world_exec(&r->world, "UPDATE device_tokens SET user_id = 'other' WHERE id & 1048575 = 3"); /* moved */
+    world_exec(&r->world, "UPDATE device_tokens SET enabled = false, disabled_at = now(), disabled_reason ="
+                          " 'Unregistered' WHERE id & 1048575 = 4");
+    struct outcome told[8];
+    for (int i = 0; i < 5; i++)
+        told[i] = rec_outcome(r, id_of(i), DISPATCH_FAILED, "DeviceNotRegistered");
+    told[5] = rec_outcome(r, id_of(5), DISPATCH_FAILED, "InvalidCredentials");
+    told[6] = rec_outcome(r, id_of(6), DISPATCH_FAILED, "MessageTooBig");
+    told[7] = rec_outcome(r, id_of(7), DISPATCH_SUPPRESSED, "DeviceNotRegistered");
+    struct outcome_counts counts = rec_apply(r, told, 8);
+    cr_assert_eq(counts.failed, 7);
+    cr_assert_eq(counts.disabled, 1);
+    REC_ASSERT_COUNT(
+        r, 1,
+        "SELECT count(*) FROM device_tokens WHERE id = %lld AND NOT enabled AND disabled_at IS NOT"
+        " NULL AND disabled_reason = 'DeviceNotRegistered'",
+        (long long)id_of(0));
+    REC_ASSERT_COUNT(r, 1,
+                     "SELECT count(*) FROM device_history WHERE device_id = %lld AND change = 'disabled' AND"
+                     " user_id = 'u%lld' AND reason = 'DeviceNotRegistered'",
+                     (long long)id_of(0), (long long)id_of(0));
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM device_history");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM device_tokens WHERE disabled_reason = 'Unregistered'");
+    rec_close(r);
+}
+
+/* The statement's snapshot is older than what another session commits: the row's newest version decides. */
+Test(outcome, a_row_changed_meanwhile_is_seen_as_it_is_now)
+{
+    struct rec *r = rec_open("out_newest");
+    rec_dispatches(r, 1, 2, "queued");
+    struct outcome told[] = {rec_outcome(r, id_of(0), DISPATCH_SENT, "late"),
+                             rec_outcome(r, id_of(1), DISPATCH_SENT, "t1")};
+    world_exec(&r->world,
+               "BEGIN; UPDATE dispatches SET state = 'failed', error = 'Unconfirmed' WHERE id = %lld;"
+               " UPDATE dispatches SET state = 'suppressed', error = 'PushOff' WHERE id = %lld",
+               (long long)id_of(0), (long long)id_of(1));
+    struct fold fold;
+    struct fault fault;
+    cr_assert_eq(fold_outcomes(told, 2, &r->arena, &fold, &fault), ST_OK);
+    /* outcome_apply waits, so it runs in a session of its own while this one commits. */
+    pid_t child = fork();
+    cr_assert(child >= 0);
+    if (child == 0) {
+        struct db *db = rec_connect(r);
+        struct outcome_counts counts;
+        r->part.end = r->part.records = 2;
+        struct outcome_batch batch = {
+            .scope = &r->scope, .parts = &r->part, .part_count = 1, .items = fold.items, .item_count = 2};
+        enum status status = outcome_apply(db, &r->params, &batch, &counts, &fault);
+        db_close(db);
+        _exit(status == ST_OK && counts.held && counts.sent == 1 && counts.ignored == 1 ? 0 : 1);
+    }
+    world_wait_count(&r->world, 1,
+                     "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND"
+                     " (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname ="
+                     " current_database())) AND locktype = 'transactionid' AND transactionid ="
+                     " pg_current_xact_id()::xid");
+    world_exec(&r->world, "COMMIT");
+    int ended = 0;
+    cr_assert_eq(waitpid(child, &ended, 0), child);
+    cr_assert_eq(ended, 0);
+    REC_ASSERT_COUNT(
+        r, 1, "SELECT count(*) FROM dispatches WHERE state = 'sent' AND ticket = 'late' AND error IS NULL");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM dispatches WHERE state = 'suppressed' AND ticket IS NULL");
+    rec_close(r);
+}
+
+enum { CROSS_ROWS = 200, CROSS_ROUNDS = 150, CROSS_BATCH = 60 };
+
+struct crosser {
+    struct rec *r;
+    struct db *db;
+    struct offsets_part part;
+    unsigned seed;
+    int failed;
+    char why[FAULT_TEXT_MAX];
+};
+
+/* Statements whose items come unsorted, as no fold would make them: the statement must sort by itself. */
+static void *cross(void *argument)
+{
+    struct crosser *c = argument;
+    struct db_params params;
+    db_params_init(&params, OUTCOME_PARAMS_BYTES_MAX);
+    for (int round = 0; round < CROSS_ROUNDS && c->failed == 0; round++) {
+        struct outcome_item items[CROSS_BATCH];
+        for (int i = 0; i < CROSS_BATCH; i++) {
+            int64_t id = id_of(rand_r(&c->seed) % CROSS_ROWS);
+            items[i] = (struct outcome_item){.dispatch_id = id, .device_id = id, .outcomes = 1};
+            items[i].queued = (struct outcome_end){
+                .moves = true, .state = DISPATCH_FAILED, .error = span_of("DeviceNotRegistered")};
+            for (int b = 0; b < 8; b++)
+                items[i].notification_id.bytes[15 - b] = (unsigned char)((uint64_t)id >> (8 * b));
+            for (int k = 0; k < i; k++) {
+                if (items[k].dispatch_id == id)
+                    items[i].dispatch_id = -1 - i; /* each once */
+            }
+        }
+        struct fault fault;
+        struct outcome_counts counts;
+        c->part.end = c->part.start + 1;
+        c->part.records = 1;
+        struct outcome_batch batch = {.scope = &c->r->scope,
+                                      .parts = &c->part,
+                                      .part_count = 1,
+                                      .items = items,
+                                      .item_count = CROSS_BATCH};
+        if (outcome_apply(c->db, &params, &batch, &counts, &fault) != ST_OK || !counts.held) {
+            c->failed = 1;
+            snprintf(c->why, sizeof c->why, "%s", fault.text);
+        }
+        c->part.start = c->part.end;
+    }
+    db_params_done(&params);
+    return NULL;
+}
+
+Test(outcome, unsorted_batches_of_two_connections_do_not_deadlock)
+{
+    struct rec *r = rec_open("out_cross");
+    rec_dispatches(r, 1, CROSS_ROWS, "queued");
+    /* Every statement writes its rows again: a trigger keeps them queued. */
+    world_exec(&r->world, "CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS"
+                          " 'BEGIN NEW.state := ''queued''; RETURN NEW; END'");
+    world_exec(&r->world,
+               "CREATE TRIGGER stay BEFORE UPDATE ON dispatches FOR EACH ROW EXECUTE FUNCTION stay()");
+    struct crosser crossers[2];
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++) {
+        struct db *db = rec_connect(r);
+        crossers[i] =
+            (struct crosser){.r = r, .db = db, .part = rec_seat(r, db, 10 + i), .seed = 100U + (unsigned)i};
+    }
+    int64_t from_ms = world_now_ms();
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, cross, &crossers[i]), 0);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        db_close(crossers[i].db);
+    }
+    printf(
+        "2 connections, %d statements each over the same %d rows: %lld ms, deadlocks %lld\n", CROSS_ROUNDS,
+        CROSS_ROWS, (long long)(world_now_ms() - from_ms),
+        (long long)REC_COUNT(r, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"));
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(crossers[i].failed, 0, "%s", crossers[i].why);
+    rec_close(r);
+}
+
+/* Updates stay in place: no index but the primary key, and room in the page. */
+Test(outcome, updates_are_hot)
+{
+    enum { BATCHES = 10, EACH = 500 };
+    struct rec *r = rec_open("out_hot");
+    struct outcome told[EACH];
+    for (int batch = 1; batch <= BATCHES; batch++) {
+        rec_dispatches(r, batch, EACH, "queued");
+        for (int i = 0; i < EACH; i++)
+            told[i] = rec_outcome(r, dispatch_id(batch, (uint32_t)i), DISPATCH_SENT,
+                                  "XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX");
+        cr_assert_eq(rec_apply(r, told, EACH).sent, EACH);
+        struct receipt_finding findings[EACH];
+        for (int i = 0; i < EACH; i++)
+            findings[i] = (struct receipt_finding){.dispatch_id = told[i].dispatch_id,
+                                                   .ticket = told[i].ticket,
+                                                   .settled = true,
+                                                   .state = DISPATCH_DELIVERED};
+        struct receipt_counts counts;
+        struct fault fault;
+        cr_assert_eq(receipt_apply(r->db, &r->params, findings, EACH, 1000, &counts, &fault), ST_OK);
+        cr_assert_eq(counts.delivered, EACH);
+    }
+    db_close(r->db); /* a session that ends reports its counts */
+    r->db = NULL;
+    world_wait_count(&r->world, 2 * BATCHES * EACH,
+                     "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
+    int64_t hot = REC_COUNT(r, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
+    int64_t share = hot * 100 / (2 * BATCHES * EACH);
+    printf("queued -> sent -> delivered, %d dispatches: %lld %% of updates HOT\n", BATCHES * EACH,
+           (long long)share);
+    cr_assert(share >= 80, "%lld %%", (long long)share);
+    rec_close(r);
+}
+
+/* Whatever the statistics say, a dispatch, a notification and a token are looked up by key. */
+Test(outcome, every_row_is_looked_up_by_its_key)
+{
+    static const char *const null_arguments = "'r', 'receipts', '{0}', '{1}', '{0}', '{0}', '{0}', '{0}', "
+                                              "'{0}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
+                                              " '{}', '{}', '{}', '{}', 0";
+    struct rec *r = rec_open("out_plan");
+    char plan[1 << 14];
+    for (int analysed = 0; analysed < 2; analysed++) {
+        if (analysed == 1) {
+            rec_dispatches(r, 1, 20000, "sent");
+            world_exec(&r->world, "ANALYZE");
+        }
+        world_exec(&r->world, "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; SET jit = off");
+        char *statement = malloc(strlen(sql_outcome_apply) + 64);
+        cr_assert_not_null(statement);
+        snprintf(statement, strlen(sql_outcome_apply) + 64, "PREPARE s AS %s", sql_outcome_apply);
+        world_exec(&r->world, "%s", statement);
+        free(statement);
+        world_exec(&r->world,
+                   "CREATE OR REPLACE FUNCTION plan_of(q text) RETURNS text LANGUAGE plpgsql AS 'DECLARE"
+                   " l text; a text := ''''; BEGIN FOR l IN EXECUTE ''EXPLAIN '' || q LOOP a := a || l ||"
+                   " chr(10); END LOOP; RETURN a; END'");
+        world_text(&r->world, plan, sizeof plan, "SELECT plan_of($$EXECUTE s(%s)$$)", null_arguments);
+        cr_assert(strstr(plan, "dispatches_pkey") != NULL, "%s", plan);
+        cr_assert(strstr(plan, "Seq Scan on dispatches") == NULL, "%s", plan);
+        cr_assert(strstr(plan, "Seq Scan on notifications") == NULL, "%s", plan);
+        cr_assert(strstr(plan, "Seq Scan on device_tokens") == NULL, "%s", plan);
+    }
+    rec_close(r);
+}

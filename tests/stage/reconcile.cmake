@@ -1,0 +1,18 @@
+# The reconciler's statements.
+add_library(stage_reconcile_fixture STATIC reconcile_fixture.c)
+target_link_libraries(stage_reconcile_fixture PRIVATE belfry_flags belfry_test_flags
+    PUBLIC belfry_reconcile belfry_store belfry_harness)
+target_include_directories(stage_reconcile_fixture PUBLIC ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})
+function(belfry_stage_reconcile stem)
+    belfry_program(stage_${stem} SOURCES ${stem}_test.c LINK stage_reconcile_fixture)
+    foreach(test ${ARGN})
+        belfry_test(stage_${stem}_${test} LABEL stage PROGRAM stage_${stem} FILTER ${stem}/${test}
+            TIMEOUT 120 SERVICES)
+    endforeach()
+endfunction()
+belfry_stage_reconcile(outcome moves_and_offsets_go_together
+    late_ones_raise_the_version_and_keep_the_earlier_look replays_change_nothing
+    batches_of_any_size_agree_with_the_table orphans_are_counted_and_touch_nothing
+    nothing_moves_unless_every_part_is_held only_a_dead_token_is_disabled
+    a_row_changed_meanwhile_is_seen_as_it_is_now unsorted_batches_of_two_connections_do_not_deadlock
+    updates_are_hot every_row_is_looked_up_by_its_key)
