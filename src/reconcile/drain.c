@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "store/schema.h"
 #include "wire/outcome.h"
 
 enum {
@@ -133,7 +134,15 @@ static enum status stage_drained(void *context, struct fault *fault)
     return ST_OK;
 }
 
+/* A binary on a schema it cannot use leaves with EXIT_SCHEMA, before it joins a group or asks anybody. */
+static enum status stage_schema(void *context, struct fault *fault)
+{
+    struct drain *drain = context;
+    return store_check_schema(drain->session.db, fault);
+}
+
 /* "drain" is the crash point before the statement, "drained" the one after it. */
+static const struct stage schema_stage[] = {{"schema", stage_schema}};
 static const struct stage take_stage[] = {{"take", stage_take}};
 static const struct stage stages[] = {
     {"parse", stage_parse}, {"drain", stage_drain}, {"drained", stage_drained}};
@@ -172,7 +181,7 @@ static enum status put_back(struct drain *drain, struct kafka_record *record, st
 static enum status drain_wait(void *context, int64_t wait_ms, struct fault *fault)
 {
     struct drain *drain = context;
-    if (wait_ms < PAUSE_FROM_MS || drain->left) {
+    if (wait_ms < PAUSE_FROM_MS || drain->left || drain->consumer == NULL) {
         session_sleep(wait_ms);
         return ST_OK;
     }
@@ -294,6 +303,11 @@ static enum status turn(struct drain *drain, struct fault *fault)
         seats_measure_lag(drain);
     }
     return status;
+}
+
+enum status drain_check(struct drain *drain, struct fault *fault)
+{
+    return session_run(&drain->session, schema_stage, 1, fault);
 }
 
 enum status drain_run(struct drain *drain, struct fault *fault)

@@ -93,7 +93,7 @@ enum status reconcile_run(struct reconcile *reconcile, struct fault *fault)
     struct worker workers[] = {{.run = run_poll, .loop = reconcile->poll, .status = ST_OK},
                                {.run = run_settle, .loop = reconcile->settle, .status = ST_OK}};
     enum { WORKERS = sizeof workers / sizeof workers[0] };
-    enum status status = ST_OK;
+    enum status status = drain_check(reconcile->drain, fault);
     for (size_t i = 0; status == ST_OK && i < WORKERS; i++)
         status = start(&workers[i], fault);
     if (status == ST_OK)
@@ -109,5 +109,5 @@ enum status reconcile_run(struct reconcile *reconcile, struct fault *fault)
             *fault = workers[i].fault;
         }
     }
-    return status;
+    return status == ST_FATAL ? ST_FATAL : ST_OK; /* ST_RETRY: stopped while something was still to be done */
 }
