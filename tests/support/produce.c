@@ -15,7 +15,14 @@
 #include "base/signals.h"
 #include "base/status.h"
 
-enum { FLUSH_MS = 60000, VALUE_MAX = 1 << 20, METADATA_MS = 10000, PROGRESS_MS = 250, CODES_MAX = 8 };
+enum {
+    DELETE_MS = 15000,
+    FLUSH_MS = 60000,
+    VALUE_MAX = 1 << 20,
+    METADATA_MS = 10000,
+    PROGRESS_MS = 250,
+    CODES_MAX = 8
+};
 
 struct counts {
     long planned, acknowledged, failed;
@@ -289,6 +296,7 @@ enum option_id {
     TOPIC_EVENTS,
     TOPIC_DEVICES,
     LEDGER,
+    DELETE_TOPIC,
     NUMBERS, /* from here on: one of numbers[] */
 };
 
@@ -329,6 +337,7 @@ static const char usage[] =
     "  --partitions P             of the events topic (asked of the broker)\n"
     "  --rate N                   records a second (0: as fast as it goes)\n"
     "  --ledger FILE              one JSON line a record: what must come of it\n"
+    "  --delete-topic NAME        deletes this topic and does nothing else (repeatable)\n"
     "A progress line goes to stderr, a JSON summary to stdout.\n";
 
 static bool set_number(struct produce_options *options, size_t number, const char *text)
@@ -373,6 +382,11 @@ static bool set_option(struct producer *p, int option, const char *value)
     case LEDGER:
         p->options.ledger = value;
         return true;
+    case DELETE_TOPIC:
+        if (p->options.unwanted_count == UNWANTED_MAX)
+            return false;
+        p->options.unwanted[p->options.unwanted_count++] = value;
+        return true;
     default:
         return option >= NUMBERS && set_number(&p->options, (size_t)(option - NUMBERS), value);
     }
@@ -381,13 +395,14 @@ static bool set_option(struct producer *p, int option, const char *value)
 /* -1: go on; else the exit code. */
 static int parse_options(struct producer *p, int argc, char **argv)
 {
-    struct option options[NUMBER_COUNT + 6] = {{"brokers", required_argument, NULL, BROKERS},
+    struct option options[NUMBER_COUNT + 7] = {{"brokers", required_argument, NULL, BROKERS},
                                                {"topic-events", required_argument, NULL, TOPIC_EVENTS},
                                                {"topic-devices", required_argument, NULL, TOPIC_DEVICES},
                                                {"ledger", required_argument, NULL, LEDGER},
+                                               {"delete-topic", required_argument, NULL, DELETE_TOPIC},
                                                {"help", no_argument, NULL, HELP}};
     for (int i = 0; i < NUMBER_COUNT; i++)
-        options[5 + i] = (struct option){numbers[i].name, required_argument, NULL, NUMBERS + i};
+        options[6 + i] = (struct option){numbers[i].name, required_argument, NULL, NUMBERS + i};
     p->options = (struct produce_options){
         .users = 100, .seed = 1, .topic_events = "belfry.events", .topic_devices = "belfry.devices"};
     int option;
@@ -441,11 +456,15 @@ static int run(struct producer *p)
     buffer_init(&p->value, VALUE_MAX);
     p->options.base_ms = now_ms(CLOCK_REALTIME);
     p->started_ms = p->shown_ms = now_ms(CLOCK_MONOTONIC);
-    bool good = open_producer(p) && topic_partitions(p) && publish_devices(p) && publish_events(p);
-    if (p->kafka != NULL)
-        (void)rd_kafka_flush(p->kafka, good ? FLUSH_MS : 0);
+    if (!open_producer(p))
+        return EXIT_FAILED;
+    if (p->options.unwanted_count > 0)
+        return topics_delete(p->kafka, p->options.unwanted, p->options.unwanted_count) ? EXIT_DONE
+                                                                                       : EXIT_FAILED;
+    bool good = topic_partitions(p) && publish_devices(p) && publish_events(p);
+    (void)rd_kafka_flush(p->kafka, good ? FLUSH_MS : 0);
     good = good && !signals_stopping() && p->counts.acknowledged == p->options.devices + p->options.count;
-    if (p->kafka != NULL && p->counts.planned > 0) {
+    if (p->counts.planned > 0) {
         show_progress(p, true);
         print_summary(p);
     }

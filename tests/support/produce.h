@@ -39,7 +39,11 @@ enum {
 enum record_kind { KIND_EVENT, KIND_DUPLICATE, KIND_POISON, KIND_TOMBSTONE, KIND_DEVICE };
 enum duplicate_kind { DUP_SAME_BATCH, DUP_LATER_BATCH, DUP_OTHER_RUN, DUP_OTHER_PARTITION, DUP_KINDS };
 
+enum { UNWANTED_MAX = 16 };
+
 struct produce_options {
+    const char *unwanted[UNWANTED_MAX]; /* topics to delete, instead of everything else */
+    size_t unwanted_count;
     const char *brokers, *topic_events, *topic_devices, *ledger;
     long count, devices, users, tombstones, partitions, rate;
     double duplicates, poison, same_timestamp, feed_only; /* percent */
@@ -99,5 +103,10 @@ uint32_t poison_variants(void);
 const char *poison_code(uint32_t variant);
 const char *poison_field(uint32_t variant); /* "" unless the code is field */
 void poison_write(uint32_t variant, uint32_t slot, struct buffer *value);
+
+/* False, with a line on stderr for each, when one of them is still there. One that is not there is no fault.
+ */
+struct rd_kafka_s;
+bool topics_delete(struct rd_kafka_s *kafka, const char *const *names, size_t count);
 
 #endif
