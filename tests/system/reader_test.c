@@ -1,108 +1,11 @@
 /* foundation_3 and the reader's cases from the field: the real belfry-reader over real HTTP, rows put in by
  * SQL. Every page is read as a client would: cursors go into the URL as they came. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/harness.h"
-
-enum { TOKEN_MAX = 4200, CURSOR_MAX = 1100, URL_MAX = 2048 };
-
-struct client {
-    struct world w;
-    struct child *reader;
-    char base[64];
-    char ini[WORLD_PATH_MAX];
-    char authorization[TOKEN_MAX + 32];
-};
-
-/* ---- a client ------------------------------------------------------------------------------------------ */
-
-/* `belfry-reader token`, as a developer would call it. */
-static void client_be(struct client *c, const char *user)
-{
-    char token[TOKEN_MAX];
-    const char *argv[] = {"token", "-F", c->ini, "--sub", user, NULL};
-    cr_assert_eq(world_run(&c->w, "src/bin/belfry-reader", argv, token, sizeof token), 0);
-    token[strcspn(token, "\r\n")] = '\0';
-    snprintf(c->authorization, sizeof c->authorization, "Authorization: Bearer %s", token);
-}
-
-static void client_open(struct client *c, const char *name)
-{
-    memset(c, 0, sizeof *c);
-    world_open(&c->w, name);
-    world_database(&c->w);
-    world_exec(&c->w,
-               "SELECT belfry_set_member('w', u, 'member') FROM unnest(ARRAY['u1', 'u2', 'empty']) AS u");
-    c->reader = world_reader(&c->w, NULL, c->base);
-    world_write_reader_ini(&c->w, NULL, c->ini);
-    client_be(c, "u1");
-}
-
-static void client_get(const struct client *c, const char *path_and_query, struct world_reply *reply)
-{
-    char url[URL_MAX];
-    const char *headers[] = {c->authorization, NULL};
-    snprintf(url, sizeof url, "%s%s", c->base, path_and_query);
-    world_http("GET", url, headers, NULL, reply);
-}
-
-/* One page of workspace w, which must be answered; free with json_decref. */
-static json_t *client_page(const struct client *c, const char *query)
-{
-    char path[URL_MAX - 64];
-    struct world_reply reply;
-    snprintf(path, sizeof path, "/v1/workspaces/w/feeds/notifications%s%s", query[0] == '\0' ? "" : "?",
-             query);
-    client_get(c, path, &reply);
-    cr_assert_eq(reply.status, 200, "%s: %ld %s", path, reply.status, reply.body);
-    json_t *page = json_loadb(reply.body, reply.body_bytes, JSON_REJECT_DUPLICATES, NULL);
-    cr_assert_not_null(page, "%s", reply.body);
-    cr_assert(json_is_array(json_object_get(page, "items")));
-    cr_assert_str_eq(json_string_value(json_object_get(page, "contract")), "live");
-    world_reply_done(&reply);
-    return page;
-}
-
-static size_t page_count(const json_t *page)
-{
-    return json_array_size(json_object_get(page, "items"));
-}
-
-static const char *page_id(const json_t *page, size_t index)
-{
-    return json_string_value(json_object_get(json_array_get(json_object_get(page, "items"), index), "id"));
-}
-
-static const char *page_cursor(const json_t *page)
-{
-    return json_string_value(json_object_get(page, "next_cursor"));
-}
-
-static bool page_has_more(const json_t *page)
-{
-    return json_is_true(json_object_get(page, "has_more"));
-}
-
-/* The code of an answer that is no page; checks that status and body agree with problem+json. */
-static void client_refused(const struct client *c, const char *path, long status, const char *code)
-{
-    struct world_reply reply;
-    client_get(c, path, &reply);
-    json_t *problem = json_loadb(reply.body, reply.body_bytes, 0, NULL);
-    cr_assert_not_null(problem, "%s: %ld %s", path, reply.status, reply.body);
-    const char *found = json_string_value(json_object_get(problem, "code"));
-    cr_assert_eq(reply.status, status, "%s: %ld %s", path, reply.status, reply.body);
-    cr_assert_str_eq(found, code, "%s: %s", path, reply.body);
-    cr_assert_eq(json_integer_value(json_object_get(problem, "status")), status);
-    cr_assert_not_null(json_object_get(problem, "request_id"));
-    cr_assert_not_null(strstr(reply.headers, "application/problem+json"), "%s", reply.headers);
-    json_decref(problem);
-    world_reply_done(&reply);
-}
+#include "reader_client.h"
 
 static void cursor_refused(const struct client *c, const char *cursor, long status, const char *code)
 {
@@ -112,17 +15,6 @@ static void cursor_refused(const struct client *c, const char *cursor, long stat
 }
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
-
-/* count rows of one user with one timestamp. */
-static void put_rows(struct client *c, const char *user, int count, const char *created_at)
-{
-    world_exec(
-        &c->w,
-        "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, created_at)"
-        " SELECT gen_random_uuid(), 'w', '%s', 'type.' || i %% 3, 'title ' || i, timestamptz '%s'"
-        " FROM generate_series(1, %d) AS i",
-        user, created_at, count);
-}
 
 /* What SQL says the feed is, in order: ids joined by ','; free it. */
 static char *expected_ids(struct client *c, const char *user)
@@ -289,8 +181,7 @@ Test(foundation, walk)
     check_deleted(&c);
     check_bad_cursors(&c);
     check_readers(&c);
-    child_stop(c.reader);
-    world_close(&c.w);
+    client_close(&c);
 }
 
 /* ---- cases --------------------------------------------------------------------------------------------- */
@@ -340,8 +231,7 @@ Test(cases, rdr_01)
     client_refused(&c, "/v1/workspaces/w/feeds/notifications?contract=boundary", 400, "contract_not_offered");
     printf("limits: %zu spellings, each the default, itself or the maximum, twice the same\n",
            sizeof limits / sizeof limits[0]);
-    child_stop(c.reader);
-    world_close(&c.w);
+    client_close(&c);
 }
 
 Test(cases, cur_01)
@@ -358,8 +248,7 @@ Test(cases, cur_01)
     const json_t *item = json_array_get(json_object_get(page, "items"), 0);
     cr_assert_str_eq(json_string_value(json_object_get(item, "created_at")), "2026-03-21T09:00:00.123456Z");
     json_decref(page);
-    child_stop(c.reader);
-    world_close(&c.w);
+    client_close(&c);
 }
 
 Test(cases, cur_04)
@@ -385,8 +274,7 @@ Test(cases, cur_04)
     } while (cursor[0] != '\0');
     cr_assert_eq(pages, 2000);
     printf("cursors: 2000 pages, each cursor put into the URL as it is\n");
-    child_stop(c.reader);
-    world_close(&c.w);
+    client_close(&c);
 }
 
 Test(cases, cur_15)
@@ -400,6 +288,5 @@ Test(cases, cur_15)
             put_rows(&c, "u1", counts[i], "2026-03-21T09:00:00Z");
         check_walk(&c, "u1", 20, counts[i]);
     }
-    child_stop(c.reader);
-    world_close(&c.w);
+    client_close(&c);
 }

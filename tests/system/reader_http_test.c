@@ -1,0 +1,295 @@
+/* The reader beyond its pages: who may read, what is refused and how, filters, the database away, the command
+ * line. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader_client.h"
+
+#define FEED "/v1/workspaces/w/feeds/notifications"
+
+static bool header_is(const struct world_reply *reply, const char *line)
+{
+    return strcasestr(reply->headers, line) != NULL;
+}
+
+/* ---- who, and what ------------------------------------------------------------------------------------- */
+
+static void as(struct client *c, const char *authorization)
+{
+    snprintf(c->authorization, sizeof c->authorization, "%s", authorization);
+}
+
+static void check_tokens(struct client *c)
+{
+    struct world_reply reply;
+    char token[TOKEN_MAX], changed[TOKEN_MAX];
+    snprintf(token, sizeof token, "%s", c->authorization);
+    as(c, "X-Nothing: 1");
+    client_refused(c, FEED, 401, "token_missing");
+    client_get(c, FEED, &reply);
+    cr_expect(header_is(&reply, "WWW-Authenticate: Bearer error="), "%s", reply.headers);
+    world_reply_done(&reply);
+    as(c, "Authorization: Bearer abc");
+    client_refused(c, FEED, 401, "token_invalid");
+    as(c, "Authorization: Basic dTE6cA==");
+    client_refused(c, FEED, 401, "token_invalid");
+    snprintf(changed, sizeof changed, "%s", token);
+    changed[strlen(changed) - 3] = changed[strlen(changed) - 3] == 'A' ? 'B' : 'A';
+    as(c, changed);
+    client_refused(c, FEED, 401, "token_invalid");
+    /* {"alg":"none"} . {"sub":"u1","exp":4102444800} . */
+    as(c, "Authorization: Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1MSIsImV4cCI6NDEwMjQ0NDgwMH0.");
+    client_refused(c, FEED, 401, "token_invalid");
+    as(c, token);
+}
+
+Test(reader, who)
+{
+    static struct client c;
+    struct world_reply reply;
+    client_open(&c, "reader_who");
+    put_rows(&c, "u1", 30, "2026-03-21T09:00:00Z");
+    put_rows(&c, "u2", 3, "2026-03-21T09:00:00Z");
+    check_tokens(&c);
+    client_refused(&c, "/v1/workspaces/other/feeds/notifications", 403, "not_a_member");
+    client_be(&c, "stranger");
+    client_refused(&c, FEED, 403, "not_a_member");
+    client_be(&c, "empty");
+    json_t *page = client_page(&c, "");
+    cr_expect(page_count(page) == 0 && !page_has_more(page) && page_cursor(page)[0] == '\0');
+    json_decref(page);
+    client_be(&c, "u2");
+    page = client_page(&c, "limit=100");
+    cr_expect_eq(page_count(page), 3, "u2 sees u2's");
+    json_decref(page);
+    client_be(&c, "u1");
+    /* Taken out of the workspace in the middle of a walk. */
+    page = client_page(&c, "");
+    char path[URL_MAX - 64];
+    snprintf(path, sizeof path, FEED "?cursor=%s", page_cursor(page));
+    json_decref(page);
+    world_exec(&c.w, "SELECT belfry_remove_member('w', 'u1')");
+    client_refused(&c, path, 403, "not_a_member");
+    world_exec(&c.w, "SELECT belfry_set_member('w', 'u1', 'member')");
+    client_get(&c, path, &reply);
+    cr_expect_eq(reply.status, 200);
+    cr_expect(header_is(&reply, "Cache-Control: private, no-store"), "%s", reply.headers);
+    world_reply_done(&reply);
+    client_get(&c, FEED, &reply);
+    cr_expect(header_is(&reply, "Cache-Control: private, no-cache"), "%s", reply.headers);
+    cr_expect(header_is(&reply, "Vary: Authorization") && header_is(&reply, "Request-Id: "), "%s",
+              reply.headers);
+    cr_expect(header_is(&reply, "Content-Type: application/json"), "%s", reply.headers);
+    world_reply_done(&reply);
+    client_refused(&c, "/v1/workspaces/w/feeds/nothing", 404, "not_found");
+    client_refused(&c, "/", 404, "not_found");
+    char url[URL_MAX];
+    snprintf(url, sizeof url, "%s" FEED, c.base);
+    world_http("DELETE", url, NULL, NULL, &reply);
+    cr_expect_eq(reply.status, 405);
+    cr_expect(header_is(&reply, "Allow: GET"), "%s", reply.headers);
+    world_reply_done(&reply);
+    client_close(&c);
+}
+
+/* What a row looks like, member by member. */
+Test(reader, item)
+{
+    static struct client c;
+    client_open(&c, "reader_item");
+    world_exec(&c.w,
+               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, category, title,"
+               " body, data, occurred_at, created_at, read_at) VALUES"
+               " ('0199a000-0000-7000-8000-000000000002', 'w', 'u1', 'meeting.assigned', 'meetings',"
+               " E'Zo\\u00eb \"x\" \\\\ \\u2028', E'line\\n\\ttab',"
+               " '{\"n\": 9007199254740993, \"x\":0.10}', '2026-03-21T10:00:00.5+01:00',"
+               " '2026-03-21T09:00:00.123456Z', '2026-03-22T00:00:00Z'),"
+               " ('0199a000-0000-7000-8000-000000000001', 'w', 'u1', 't', 'general', 't', '', NULL, NULL,"
+               " '2026-03-21T09:00:00.123456Z', NULL)");
+    struct world_reply reply;
+    client_get(&c, FEED "?limit=1", &reply);
+    const char *expected =
+        "{\"items\":[{\"id\":\"0199a000-0000-7000-8000-000000000002\",\"event_type\":\"meeting.assigned\","
+        "\"category\":\"meetings\",\"title\":\"Zo\xc3\xab \\\"x\\\" \\\\ \xe2\x80\xa8\","
+        "\"body\":\"line\\n\\ttab\",\"data\":{\"n\": 9007199254740993, \"x\":0.10},"
+        "\"occurred_at\":\"2026-03-21T09:00:00.500000Z\",\"created_at\":\"2026-03-21T09:00:00.123456Z\","
+        "\"read_at\":\"2026-03-22T00:00:00.000000Z\"}],\"next_cursor\":\"";
+    cr_expect_eq(strncmp(reply.body, expected, strlen(expected)), 0, "%s", reply.body);
+    cr_expect_not_null(strstr(reply.body, "\",\"has_more\":true,\"contract\":\"live\"}"), "%s", reply.body);
+    world_reply_done(&reply);
+    json_t *page = client_page(&c, "");
+    const json_t *bare = json_array_get(json_object_get(page, "items"), 1);
+    cr_expect(json_is_null(json_object_get(bare, "occurred_at")) &&
+              json_is_null(json_object_get(bare, "read_at")));
+    cr_expect(json_is_object(json_object_get(bare, "data")) &&
+              json_object_size(json_object_get(bare, "data")) == 0);
+    json_decref(page);
+    client_close(&c);
+}
+
+Test(reader, filters)
+{
+    static struct client c;
+    char base[64], query[URL_MAX - 256], cursor[CURSOR_MAX] = "";
+    client_open(&c, "reader_filters");
+    world_exec(&c.w,
+               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, category, title,"
+               " created_at, read_at) SELECT gen_random_uuid(), 'w', 'u1', 't' || i %% 2,"
+               " CASE WHEN i %% 500 = 0 THEN 'rare & +' ELSE 'general' END, 't',"
+               " timestamptz '2026-01-01' + i * interval '1 s', CASE WHEN i %% 10 > 0 THEN now() END"
+               " FROM generate_series(1, 2000) AS i");
+    json_t *page = client_page(&c, "unread=true&limit=100");
+    cr_expect_eq(page_count(page), 100);
+    json_decref(page);
+    page = client_page(&c, "category=rare%20%26%20%2B&event_type=t0");
+    cr_expect(page_count(page) == 4 && page_has_more(page),
+              "2,000 entries read is where scan_max ends: 4 found, and a cursor at the last one read");
+    snprintf(query, sizeof query, "category=rare%%20%%26%%20%%2B&event_type=t0&cursor=%s", page_cursor(page));
+    json_decref(page);
+    page = client_page(&c, query);
+    cr_expect(page_count(page) == 0 && !page_has_more(page));
+    json_decref(page);
+    child_stop(c.reader);
+    c.reader = world_reader(&c.w, "[http]\nscan_max = 150\n", base);
+    strcpy(c.base, base);
+    int pages = 0, empty = 0;
+    size_t found = 0;
+    do {
+        snprintf(query, sizeof query, "category=rare+%%26+%%2B&limit=2&cursor=%s", cursor);
+        page = client_page(&c, query);
+        found += page_count(page);
+        empty += page_count(page) == 0;
+        snprintf(cursor, sizeof cursor, "%s", page_cursor(page));
+        json_decref(page);
+        pages++;
+    } while (cursor[0] != '\0');
+    cr_expect_eq(found, 4);
+    printf("filters: scan_max 150: 4 of 2000 found on %d pages, %d of them empty with a cursor\n", pages,
+           empty);
+    client_refused(&c, FEED "?unread=false", 400, "invalid_parameter");
+    client_refused(&c, FEED "?categroy=x", 400, "unknown_parameter");
+    client_close(&c);
+}
+
+/* ---- the database -------------------------------------------------------------------------------------- */
+
+static void close_database(struct client *c)
+{
+    world_exec(&c->w, "ALTER DATABASE %s ALLOW_CONNECTIONS false", c->w.database);
+    world_exec(&c->w, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                      " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+}
+
+static bool answers(void *context)
+{
+    struct world_reply reply;
+    client_get(context, FEED, &reply);
+    bool answered = reply.status == 200;
+    if (!answered)
+        cr_assert_eq(reply.status, 503, "%ld %s", reply.status, reply.body);
+    world_reply_done(&reply);
+    return answered;
+}
+
+static bool is_away(void *context)
+{
+    return !answers(context);
+}
+
+/* Away: 503 at once, again and again, never an empty list; back: pages again, without a restart. */
+Test(reader, database_away)
+{
+    static struct client c;
+    struct world_reply reply;
+    client_open(&c, "reader_database");
+    put_rows(&c, "u1", 3, "2026-03-21T09:00:00Z");
+    close_database(&c);
+    world_wait("the reader sees that the database is away", 10, is_away, &c);
+    int64_t slowest = 0;
+    for (int i = 0; i < 50; i++) {
+        int64_t began = world_now_ms();
+        client_get(&c, FEED, &reply);
+        int64_t took = world_now_ms() - began;
+        slowest = took > slowest ? took : slowest;
+        cr_assert_eq(reply.status, 503, "%ld %s", reply.status, reply.body);
+        cr_assert_not_null(strstr(reply.body, "\"code\":\"unavailable\""), "%s", reply.body);
+        cr_assert(header_is(&reply, "Retry-After: "), "%s", reply.headers);
+        world_reply_done(&reply);
+        world_sleep_ms(20);
+    }
+    cr_expect_lt(slowest, 500, "at once: the slowest took %lld ms", (long long)slowest);
+    world_exec(&c.w, "ALTER DATABASE %s ALLOW_CONNECTIONS true", c.w.database);
+    int64_t began = world_now_ms();
+    world_wait("the reader comes back by itself", 15, answers, &c);
+    printf("database away: 50 times 503 unavailable, the slowest in %lld ms; back %lld ms after it was\n",
+           (long long)slowest, (long long)(world_now_ms() - began));
+    /* Idle sessions ended by the server: the next request is answered all the same. */
+    for (int i = 0; i < 5; i++) {
+        world_exec(&c.w, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                         " WHERE datname = current_database() AND pid <> pg_backend_pid()");
+        world_wait("pages after the sessions were ended", 5, answers, &c);
+    }
+    client_close(&c);
+}
+
+/* A table that is locked: 503 timeout after statement_timeout, and pages once it is free. */
+Test(reader, timeout)
+{
+    static struct client c;
+    struct world_reply reply;
+    client_open(&c, "reader_timeout");
+    put_rows(&c, "u1", 3, "2026-03-21T09:00:00Z");
+    json_decref(client_page(&c, ""));
+    world_exec(&c.w, "BEGIN");
+    world_exec(&c.w, "LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE");
+    int64_t began = world_now_ms();
+    client_get(&c, FEED, &reply);
+    cr_expect_eq(reply.status, 503);
+    cr_expect_not_null(strstr(reply.body, "\"code\":\"timeout\""), "%s", reply.body);
+    printf("timeout: a locked table is 503 timeout after %lld ms\n", (long long)(world_now_ms() - began));
+    cr_expect_lt(world_now_ms() - began, 3500);
+    world_reply_done(&reply);
+    world_exec(&c.w, "ROLLBACK");
+    json_decref(client_page(&c, ""));
+    client_close(&c);
+}
+
+/* ---- the command line ---------------------------------------------------------------------------------- */
+
+static int run_page(struct client *c, const char *user, const char *flag, const char *value, char *output)
+{
+    const char *argv[] = {"page", "-F",     c->ini, "--feed", "notifications", "--workspace",
+                          "w",    "--user", user,   flag,     value,           NULL};
+    return world_run(&c->w, "src/bin/belfry-reader", argv, output, 65536);
+}
+
+Test(reader, once)
+{
+    static struct client c;
+    static char output[65536];
+    struct world_reply reply;
+    client_open(&c, "reader_once");
+    put_rows(&c, "u1", 5, "2026-03-21T09:00:00Z");
+    cr_expect_eq(run_page(&c, "u1", NULL, NULL, output), 0);
+    client_get(&c, FEED, &reply);
+    output[strcspn(output, "\n")] = '\0';
+    cr_expect_str_eq(output, reply.body, "the same JSON");
+    world_reply_done(&reply);
+    cr_expect_eq(run_page(&c, "u1", "--limit", "2", output), 0);
+    json_t *page = json_loads(output, JSON_DISABLE_EOF_CHECK, NULL);
+    cr_assert_eq(page_count(page), 2);
+    cr_expect_eq(run_page(&c, "u1", "--cursor", page_cursor(page), output), 0);
+    json_t *next = json_loads(output, JSON_DISABLE_EOF_CHECK, NULL);
+    cr_expect_eq(page_count(next), 3);
+    json_decref(next);
+    cr_expect_eq(run_page(&c, "u2", "--cursor", page_cursor(page), output), 2, "another user's cursor");
+    cr_expect_str_eq(output, "", "nothing on stdout");
+    cr_expect_eq(run_page(&c, "u1", "--cursor", "nonsense", output), 2);
+    cr_expect_eq(run_page(&c, "u1", "--direction", "sideways", output), 2);
+    cr_expect_eq(run_page(&c, "", NULL, NULL, output), 2);
+    cr_expect_eq(run_page(&c, "stranger", NULL, NULL, output), 1, "not a member");
+    json_decref(page);
+    client_close(&c);
+}
