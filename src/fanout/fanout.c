@@ -1,0 +1,314 @@
+/* The fan-out thread: the stage table and the loop around it (design.md §2).
+ *
+ * In: batches of `batches`, through memory or the table. Out: pushes, outcomes, and rows of `batches`
+ * deleted. What always holds: stages that need the database wait while it is away, those that finish what was
+ * begun go on; nothing here waits for the provider but with a time limit. A crash here costs at most one
+ * window's pushes. */
+#include "fanout/fanout.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/signals.h"
+#include "state.h"
+#include "wire/outcome.h"
+
+enum {
+    DB_PAUSE_FIRST_MS = 100,
+    DB_PAUSE_CAP_MS = 5000,
+    BEAT_MAX_MS = 120000, /* longer than one silent database statement */
+    PRODUCER_BYTES_MAX = 16 * 1024 * 1024,
+    CLOSE_MS = 2000, /* of shutdown_timeout: for the leases and the producer */
+    LOG_EVERY_MS = 1000
+};
+
+/* The flow, in order; a stage's name is its crash point and its word in the log. Preferences ("consult") come
+ * before "window" with a later issue. */
+static const struct stage {
+    const char *name;
+    enum status (*run)(struct fanout *fanout, struct fault *fault);
+    bool needs_db;
+} stages[] = {
+    {"sweep", sweep_run, true},        /* leases, batches in, what a dead owner risked */
+    {"window", fence_run, true},       /* ordinals out of unsent; chunks on their way */
+    {"send", send_run, false},         /* answers in */
+    {"publish", publish_run, false},   /* outcomes to Kafka */
+    {"published", sweep_finish, true}, /* rows of finished batches deleted */
+};
+
+/* ---- making -------------------------------------------------------------------------------------------- */
+
+static enum status make_lists(struct fanout *fanout, struct fault *fault)
+{
+    const struct fanout_settings *settings = fanout->setup.settings;
+    size_t window = fanout->slots * fanout->chunk_size;
+    fanout->held_max =
+        2 * settings->batches_in_memory + FANOUT_URGENT_EXTRA; /* handed over; from the table */
+    fanout->owed_max = 2 * window;
+    fanout->held = calloc(fanout->held_max, sizeof fanout->held[0]);
+    fanout->owed = calloc(fanout->owed_max, sizeof fanout->owed[0]);
+    bool room = fanout->held != NULL && fanout->owed != NULL;
+    for (size_t i = 0; room && i < fanout->owed_max; i++) {
+        buffer_init(&fanout->owed[i].value, OUTCOME_RECORD_MAX);
+        room = buffer_reserve(&fanout->owed[i].value, OUTCOME_RECORD_MAX) != NULL;
+    }
+    db_params_init(&fanout->params, WINDOW_PARAMS_BYTES_MAX);
+    fanout->db = db_new(fanout->setup.database);
+    if (room && fanout->db != NULL)
+        return ST_OK;
+    fault_set(fault, "memory", "no memory for fan-out's lists");
+    return ST_FATAL;
+}
+
+static enum status make_provider(struct fanout *fanout, struct fault *fault)
+{
+    const struct fanout_settings *settings = fanout->setup.settings;
+    struct provider_setup setup = {.settings = fanout->setup.provider,
+                                   .in_flight_max = settings->max_concurrent_requests,
+                                   .wake_fd = -1,
+                                   .clock = fanout->clock,
+                                   .metrics = fanout->setup.metrics};
+    enum status status = provider_open(&setup, &fanout->provider, fault);
+    if (status != ST_OK)
+        return status;
+    struct provider_capabilities can = provider_capabilities(fanout->provider);
+    fanout->slots = settings->max_concurrent_requests;
+    if (fanout->slots > can.connections_max)
+        fanout->slots = can.connections_max;
+    if (fanout->slots > FANOUT_SLOTS_MAX)
+        fanout->slots = FANOUT_SLOTS_MAX;
+    fanout->chunk_size = settings->chunk_size < can.max_batch ? settings->chunk_size : can.max_batch;
+    if (fanout->chunk_size > FANOUT_CHUNK_MAX)
+        fanout->chunk_size = FANOUT_CHUNK_MAX;
+    return ST_OK;
+}
+
+enum status fanout_new(const struct fanout_setup *setup, struct fanout **fanout, struct fault *fault)
+{
+    struct fanout *made = calloc(1, sizeof *made);
+    if (made == NULL) {
+        fault_set(fault, "memory", "no memory for fan-out");
+        return ST_FATAL;
+    }
+    made->setup = *setup;
+    made->clock = setup->clock == NULL ? &clock_system : setup->clock;
+    made->metrics = fanout_metrics_add(setup->metrics);
+    if (setup->readiness != NULL)
+        made->readiness_slot = readiness_add(setup->readiness, "fanout", BEAT_MAX_MS);
+    backoff_init(&made->db_backoff, DB_PAUSE_FIRST_MS, DB_PAUSE_CAP_MS, (uint64_t)setup->owner);
+    enum status status = make_provider(made, fault);
+    if (status == ST_OK)
+        status = make_lists(made, fault);
+    if (status != ST_OK) {
+        fanout_free(made);
+        return status;
+    }
+    made->scope = (struct window_scope){.db = made->db,
+                                        .params = &made->params,
+                                        .owner = setup->owner,
+                                        .lease_ms = setup->settings->lease_ms,
+                                        .push_max_age_ms = setup->settings->push_max_age_ms};
+    made->backlog = true; /* at the start: look at once */
+    *fanout = made;
+    return ST_OK;
+}
+
+void fanout_free(struct fanout *fanout)
+{
+    if (fanout == NULL)
+        return;
+    provider_close(fanout->provider);
+    kafka_producer_close(fanout->producer, CLOSE_MS);
+    db_close(fanout->db);
+    db_params_done(&fanout->params);
+    for (size_t i = 0; i <= FANOUT_SLOTS_MAX; i++)
+        db_result_free(fanout->windows[i].rows);
+    for (size_t i = 0; fanout->owed != NULL && i < fanout->owed_max; i++)
+        buffer_done(&fanout->owed[i].value);
+    free(fanout->owed);
+    free(fanout->held);
+    free(fanout);
+}
+
+/* ---- the database, which comes and goes -----------------------------------------------------------------
+ */
+
+bool fanout_may_log(struct fanout *fanout, struct quiet *quiet, int64_t *skipped)
+{
+    int64_t now_ms = fanout_now_ms(fanout);
+    if (now_ms < quiet->next_ms) {
+        quiet->skipped++;
+        return false;
+    }
+    *skipped = quiet->skipped;
+    *quiet = (struct quiet){.next_ms = now_ms + LOG_EVERY_MS};
+    return true;
+}
+
+enum status fanout_db_failed(struct fanout *fanout, enum status status, const struct fault *fault)
+{
+    log_fault(status == ST_RETRY ? LOG_WARN : LOG_ERROR, "FAN-DB", "a database statement failed", status,
+              fault);
+    readiness_not(fanout->setup.readiness, fanout->readiness_slot, fault->text);
+    fanout->db_retry_at_ms = fanout_now_ms(fanout) + backoff_next_ms(&fanout->db_backoff);
+    return status;
+}
+
+/* True when statements may be sent. Never blocks: connecting goes on while answers come in. */
+static bool keep_db(struct fanout *fanout)
+{
+    if (fanout_now_ms(fanout) < fanout->db_retry_at_ms)
+        return false;
+    if (db_state(fanout->db) == DB_CONNECTING)
+        db_pump(fanout->db);
+    if (db_is_up(fanout->db)) {
+        if (fanout->db_begun)
+            log_event(LOG_INFO, "FAN-DB-UP", "fan-out is connected to the database");
+        fanout->db_begun = false;
+        return true;
+    }
+    if (db_state(fanout->db) == DB_CONNECTING)
+        return false;
+    struct fault fault;
+    enum status why = db_why(fanout->db, &fault);
+    if (fanout->db_begun && why != ST_OK) { /* the connect failed: a pause first */
+        fanout->db_begun = false;
+        (void)fanout_db_failed(fanout, why, &fault);
+        return false;
+    }
+    db_connect_begin(fanout->db);
+    fanout->db_begun = true;
+    return false;
+}
+
+/* ---- the loop ------------------------------------------------------------------------------------------ */
+
+/* All stages once. A stage that failed for now is tried again in the next pass; only ST_FATAL comes back. */
+static enum status pass(struct fanout *fanout, struct fault *fault)
+{
+    bool failed = false;
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        if (stages[i].needs_db && !keep_db(fanout))
+            continue;
+        enum status status = stages[i].run(fanout, fault);
+        if (status == ST_FATAL)
+            return status;
+        failed = failed || status != ST_OK;
+    }
+    if (!failed && db_is_up(fanout->db) && fanout_now_ms(fanout) >= fanout->db_retry_at_ms) {
+        backoff_reset(&fanout->db_backoff);
+        if (!fanout->topic_stopped)
+            readiness_ready(fanout->setup.readiness, fanout->readiness_slot);
+    }
+    readiness_beat(fanout->setup.readiness, fanout->readiness_slot);
+    fanout_metrics_show(fanout);
+    return ST_OK;
+}
+
+static bool has_work(const struct fanout *fanout)
+{
+    for (size_t i = 0; i < fanout->held_max; i++) {
+        const struct held *held = &fanout->held[i];
+        if (held->used && (held->range_count > 0 || held->check))
+            return true;
+    }
+    return false;
+}
+
+/* Waits where the next thing will come from, and not long. */
+static enum status wait_a_little(struct fanout *fanout, struct fault *fault)
+{
+    bool up = db_is_up(fanout->db) && fanout_now_ms(fanout) >= fanout->db_retry_at_ms;
+    if (fanout->in_flight > 0)
+        return ST_OK; /* the send stage waits for answers */
+    if (fanout->owed_used > 0)
+        return kafka_producer_poll(fanout->producer, FANOUT_TICK_MS, fault);
+    if (up && has_work(fanout))
+        return ST_OK;
+    if (!up && db_state(fanout->db) == DB_CONNECTING)
+        (void)db_wait(fanout->db, FANOUT_TICK_MS);
+    else if (fanout->setup.handover != NULL)
+        sweep_take_handed(fanout, up ? FANOUT_IDLE_MS : FANOUT_TICK_MS);
+    else
+        (void)poll(NULL, 0, up ? FANOUT_IDLE_MS : FANOUT_TICK_MS);
+    return ST_OK;
+}
+
+static enum status open_producer(struct fanout *fanout, struct fault *fault)
+{
+    struct kafka_producer_options options = {
+        .client = {.properties = fanout->setup.kafka,
+                   .client_name = "belfry-fanout",
+                   .on_notice = publish_on_notice,
+                   .notice_context = fanout},
+        .records_max = fanout->owed_max,
+        .bytes_max = PRODUCER_BYTES_MAX,
+        .context = fanout,
+        .on_delivery = publish_on_delivery,
+    };
+    return kafka_producer_open(&options, &fanout->producer, fault);
+}
+
+/* What is in flight may finish; then what is owed goes out and the leases end. */
+static enum status drain(struct fanout *fanout, struct fault *fault)
+{
+    int64_t timeout_ms = fanout->setup.shutdown_timeout_ms;
+    int64_t reserve_ms = timeout_ms / 2 < CLOSE_MS ? timeout_ms / 2 : CLOSE_MS;
+    int64_t now_ms = fanout_now_ms(fanout), answers_ms = now_ms + timeout_ms - reserve_ms;
+    enum status status = ST_OK;
+    log_event(LOG_INFO, "FAN-DRAIN", "fan-out is leaving", log_count("in_flight", fanout->in_flight),
+              log_count("owed", fanout->owed_used), log_count("held", held_count(fanout)));
+    while (status == ST_OK && fanout->in_flight > 0 && fanout_now_ms(fanout) < answers_ms) {
+        status = send_run(fanout, fault);
+        if (status == ST_OK)
+            status = publish_run(fanout, fault);
+    }
+    send_give_up(fanout);
+    int64_t owed_ms = fanout_now_ms(fanout) + reserve_ms / 2;
+    while (status == ST_OK && fanout->owed_used > 0 && fanout_now_ms(fanout) < owed_ms) {
+        status = publish_run(fanout, fault);
+        if (status == ST_OK)
+            status = kafka_producer_poll(fanout->producer, FANOUT_TICK_MS, fault);
+    }
+    return status;
+}
+
+static void end_leases(struct fanout *fanout)
+{
+    struct fault fault;
+    enum status status = ST_RETRY;
+    int64_t until_ms = fanout_now_ms(fanout) + CLOSE_MS / 2;
+    sweep_take_handed(fanout, 0);
+    fault_set(&fault, "08006", "the database is not reachable");
+    while (!db_is_up(fanout->db) && fanout_now_ms(fanout) < until_ms) {
+        if (!keep_db(fanout))
+            (void)poll(NULL, 0, FANOUT_TICK_MS);
+    }
+    if (db_is_up(fanout->db))
+        status = sweep_finish(fanout, &fault);
+    if (status == ST_OK)
+        status = sweep_release(fanout, &fault);
+    if (status != ST_OK)
+        log_fault(LOG_WARN, "FAN-RELEASE", "leases could not be ended; they run out by themselves", status,
+                  &fault);
+    log_event(LOG_INFO, "FAN-END", "fan-out has left", log_count("owed", fanout->owed_used));
+}
+
+enum status fanout_run(struct fanout *fanout, struct fault *fault)
+{
+    enum status status = open_producer(fanout, fault);
+    while (status == ST_OK && !signals_stopping()) {
+        status = pass(fanout, fault);
+        if (status == ST_OK && !signals_stopping())
+            status = wait_a_little(fanout, fault);
+    }
+    if (fanout->setup.handover != NULL)
+        handover_stop(fanout->setup.handover);
+    if (status == ST_OK)
+        status = drain(fanout, fault);
+    if (status == ST_FATAL)
+        signals_stop();
+    end_leases(fanout);
+    return status == ST_FATAL ? ST_FATAL : ST_OK;
+}

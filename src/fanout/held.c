@@ -1,0 +1,70 @@
+/* The bounded list of batches we hold. A place stays where it is until nothing of its batch is in flight or
+ * owed, so that late answers find it. */
+#include <assert.h>
+
+#include "base/log.h"
+#include "state.h"
+
+struct held *held_find(struct fanout *fanout, int64_t batch_id)
+{
+    for (size_t i = 0; i < fanout->held_max; i++) {
+        if (fanout->held[i].used && fanout->held[i].batch_id == batch_id)
+            return &fanout->held[i];
+    }
+    return NULL;
+}
+
+struct held *held_add(struct fanout *fanout, int64_t batch_id, bool urgent)
+{
+    for (size_t i = 0; i < fanout->held_max; i++) {
+        struct held *held = &fanout->held[i];
+        if (held->used)
+            continue;
+        *held = (struct held){.used = true, .batch_id = batch_id, .urgent = urgent};
+        return held;
+    }
+    return NULL;
+}
+
+void held_add_range(struct held *held, struct window_range range)
+{
+    if (range.first >= range.stop)
+        return;
+    if (held->range_count == FANOUT_RANGES_MAX)
+        held->partial = true;
+    else
+        held->ranges[held->range_count++] = range;
+}
+
+void held_drop(struct fanout *fanout, struct held *held)
+{
+    assert(held->in_flight == 0 && held->owed == 0);
+    if (held->handed)
+        handover_release(fanout->setup.handover, 1);
+    held->used = false;
+}
+
+size_t held_count(const struct fanout *fanout)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < fanout->held_max; i++)
+        count += fanout->held[i].used;
+    return count;
+}
+
+bool held_is_settled(const struct held *held)
+{
+    return held->in_flight == 0 && held->owed == 0 && !held->check;
+}
+
+void held_mark_lost(struct fanout *fanout, struct held *held)
+{
+    if (held->lost)
+        return;
+    held->lost = true;
+    held->check = false;
+    held->range_count = 0;
+    metric_add(fanout->metrics, FANOUT_M_BATCHES, FANOUT_LOST, 1);
+    log_event(LOG_WARN, "FAN-LOST", "another process took the batch over", log_int("batch", held->batch_id),
+              log_count("in_flight", held->in_flight));
+}

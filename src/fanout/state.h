@@ -1,0 +1,187 @@
+/* What the files of src/fanout share: the state of the one fan-out thread. Private to src/fanout.
+ *
+ * A dispatch is, one after the other: unsent (its ordinal stands in a held batch's ranges) · in flight (in a
+ * chunk whose window left `unsent`) · owed (its outcome is not yet acknowledged by Kafka). A batch's row goes
+ * when all its dispatches are through. In flight and owed together never pass one window beside what is
+ * suppressed, so a crash costs at most one window's pushes (design.md §5). */
+#ifndef BELFRY_FANOUT_STATE_H
+#define BELFRY_FANOUT_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/backoff.h"
+#include "base/buffer.h"
+#include "fanout/fanout.h"
+#include "io/kafka.h"
+#include "remote/provider.h"
+#include "store/window.h"
+
+enum {
+    FANOUT_CHUNK_MAX = 100,  /* messages of a chunk: what the provider takes */
+    FANOUT_SLOTS_MAX = 6,    /* requests at once */
+    FANOUT_HELD_MAX = 4096,  /* batches at once, whatever batches_in_memory says */
+    FANOUT_RANGES_MAX = 32,  /* of a batch held in memory; more are read again later */
+    FANOUT_URGENT_EXTRA = 8, /* places for urgent batches when all others are taken */
+    FANOUT_TRACEPARENT_MAX = 128,
+    FANOUT_TICK_MS = 20, /* waiting for answers and acknowledgements */
+    FANOUT_IDLE_MS = 200 /* waiting for work: how late a stop is noticed */
+};
+
+/* A batch whose lease is ours. */
+struct held {
+    bool used;
+    int64_t batch_id;
+    bool urgent;
+    bool handed;  /* came through the hand-over queue: its place there is given back at the end */
+    bool lost;    /* another process has it now: what is in flight is still reported, the row is not ours */
+    bool partial; /* more is unsent than the ranges below: the row is let go and taken again later */
+    bool check;   /* a former owner may have risked ordinals: they come before any window of ours */
+    int64_t check_after;
+    struct window_range ranges[FANOUT_RANGES_MAX]; /* unsent; empty ones are not kept */
+    size_t range_count;
+    size_t in_flight, owed;
+};
+
+/* A window's rows live until its last chunk is answered. */
+struct window {
+    struct db_result *rows; /* NULL: free */
+    size_t chunks;
+};
+
+struct chunk {
+    bool used;
+    struct window *window;
+    size_t count;
+    int rows[FANOUT_CHUNK_MAX]; /* of the window, in request order */
+};
+
+enum owed_state { OWED_FREE, OWED_WAITING, OWED_SENT };
+
+/* One outcome on its way to Kafka: kept until it is acknowledged. */
+struct owed {
+    enum owed_state state;
+    int64_t batch_id;
+    int64_t retry_at_ms;
+    struct buffer value;
+    char traceparent[FANOUT_TRACEPARENT_MAX + 1];
+};
+
+/* At most one line a second of a kind; what was left out is said by the next. */
+struct quiet {
+    int64_t next_ms;
+    int64_t skipped;
+};
+
+struct fanout {
+    struct fanout_setup setup;
+    const struct clock *clock;
+    struct db *db;
+    struct db_params params;
+    struct window_scope scope;
+    struct backoff db_backoff;
+    int64_t db_retry_at_ms;
+    bool db_begun; /* a connect is under way, or failed and nobody has said so */
+    struct provider *provider;
+    struct kafka_producer *producer;
+    struct metric_set *metrics;
+    size_t readiness_slot;
+
+    size_t slots, chunk_size; /* a window is slots * chunk_size */
+    struct window windows[FANOUT_SLOTS_MAX + 1];
+    struct chunk chunks[FANOUT_SLOTS_MAX];
+    size_t in_flight; /* messages in chunks */
+
+    struct held *held;
+    size_t held_max;
+    struct owed *owed;
+    size_t owed_max, owed_used;
+
+    int64_t renew_at_ms, sweep_at_ms;
+    bool backlog; /* the table gave as many batches as were asked for: there may be more */
+    bool topic_stopped;
+    struct quiet quiet_answer, quiet_topic;
+};
+
+static inline int64_t fanout_now_ms(const struct fanout *fanout)
+{
+    return clock_monotonic_ms(fanout->clock);
+}
+
+/* Whether a line of this kind may be logged now; *skipped: how many were not since the last. */
+bool fanout_may_log(struct fanout *fanout, struct quiet *quiet, int64_t *skipped);
+/* A statement failed: logs it, and for ST_RETRY and ST_STOP says so in readiness. Returns the status. */
+enum status fanout_db_failed(struct fanout *fanout, enum status status, const struct fault *fault);
+
+/* ---- metrics.c ----------------------------------------------------------------------------------------- */
+
+enum fanout_metric {
+    FANOUT_M_OUTCOMES, /* by result: sent, failed, suppressed */
+    FANOUT_M_BATCHES,  /* by end: handed, taken, finished, lost, released */
+    FANOUT_M_WINDOWS,
+    FANOUT_M_RISKED,
+    FANOUT_M_HELD,
+    FANOUT_M_IN_FLIGHT,
+    FANOUT_M_OWED,
+    FANOUT_M_COUNT
+};
+enum fanout_batch_event { FANOUT_HANDED, FANOUT_TAKEN, FANOUT_FINISHED, FANOUT_LOST, FANOUT_RELEASED };
+
+struct metric_set *fanout_metrics_add(struct metrics *metrics);
+/* The gauges. */
+void fanout_metrics_show(const struct fanout *fanout);
+
+/* ---- held.c -------------------------------------------------------------------------------------------- */
+
+/* NULL when we do not hold it. */
+struct held *held_find(struct fanout *fanout, int64_t batch_id);
+/* NULL when there is no place left. */
+struct held *held_add(struct fanout *fanout, int64_t batch_id, bool urgent);
+void held_add_range(struct held *held, struct window_range range);
+/* Gives the place back, also in the hand-over queue. */
+void held_drop(struct fanout *fanout, struct held *held);
+size_t held_count(const struct fanout *fanout);
+/* Everything of it that is ours to do is done and acknowledged. */
+bool held_is_settled(const struct held *held);
+void held_mark_lost(struct fanout *fanout, struct held *held);
+
+/* ---- publish.c ----------------------------------------------------------------------------------------- */
+
+struct verdict {
+    enum dispatch_state outcome;         /* sent, failed or suppressed */
+    const char *error, *ticket, *detail; /* "" when none */
+};
+
+/* Room for more outcomes beside those that the messages in flight will bring. */
+size_t publish_room(const struct fanout *fanout);
+/* The outcome of a window's row; publish_room was asked before. Asserts that the batch is held. */
+void publish_add(struct fanout *fanout, const struct window_row *row, const struct verdict *verdict);
+/* Messages sent to the producer, deliveries served without waiting. ST_FATAL of Kafka. */
+enum status publish_run(struct fanout *fanout, struct fault *fault);
+/* kafka_producer_options.on_delivery */
+void publish_on_delivery(void *context, int64_t opaque, enum status status, const struct fault *fault);
+void publish_on_notice(void *context, const struct kafka_notice *notice);
+
+/* ---- fence.c, send.c, sweep.c: the stages ----------------------------------------------------------------
+ */
+
+/* One window, when there are free requests and work. */
+enum status fence_run(struct fanout *fanout, struct fault *fault);
+/* Submits one chunk: rows of a window. */
+void send_chunk(struct fanout *fanout, struct window *window, const int *rows, size_t count);
+/* Takes answers; waits a tick for the first when something is in flight. */
+enum status send_run(struct fanout *fanout, struct fault *fault);
+/* What is in flight counts as Unconfirmed: the time to wait for it is over. */
+void send_give_up(struct fanout *fanout);
+
+/* Takes what ingest handed over; waits for it at most timeout_ms. */
+void sweep_take_handed(struct fanout *fanout, int timeout_ms);
+/* Leases, batches from the table, ordinals that a dead owner risked. */
+enum status sweep_run(struct fanout *fanout, struct fault *fault);
+/* Deletes rows whose outcomes are all acknowledged. */
+enum status sweep_finish(struct fanout *fanout, struct fault *fault);
+/* Ends all leases, putting back what was not begun. */
+enum status sweep_release(struct fanout *fanout, struct fault *fault);
+
+#endif

@@ -1,0 +1,266 @@
+/* Windows, leases and risked ordinals against a real Postgres: who may send what, by the database alone. */
+#include "store/window.h"
+
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model/dispatch.h"
+#include "model/owner.h"
+#include "store_fixture.h"
+
+#define COUNT(f, ...)           world_count(&(f)->world, __VA_ARGS__)
+#define ASSERT_COUNT(f, n, ...) cr_assert_eq(COUNT(f, __VA_ARGS__), n)
+
+static struct window_scope scope_of(struct fixture *f, struct db_params *params)
+{
+    db_params_init(params, WINDOW_PARAMS_BYTES_MAX);
+    return (struct window_scope){
+        .db = f->db, .params = params, .owner = owner_make(), .lease_ms = 60000, .push_max_age_ms = 3600000};
+}
+
+/* n users u0 … with one device each, one event for all of them: one free batch of n dispatches. */
+static int64_t make_batch(struct fixture *f, const char *run, int n)
+{
+    char users[8000] = "";
+    for (int i = 0; i < n; i++)
+        snprintf(users + strlen(users), sizeof users - strlen(users), "%su%d", i == 0 ? "" : " ", i);
+    fixture_event(f, 0, run, users);
+    struct claim_outcome outcome = fixture_claim(f);
+    fixture_next(f);
+    cr_assert_eq(outcome.batch_count, 1);
+    cr_assert_eq(outcome.batches[0].unsent, (uint32_t)n);
+    return outcome.batches[0].batch_id;
+}
+
+static void make_devices(struct fixture *f, int n)
+{
+    for (int i = 0; i < n; i++) {
+        char user[32], token[64];
+        snprintf(user, sizeof user, "u%d", i);
+        snprintf(token, sizeof token, "ExponentPushToken[%d]", i);
+        fixture_device(f, user, token, 10);
+    }
+}
+
+static int take(const struct window_scope *scope, size_t most, struct batch_row *rows)
+{
+    struct batch_query query = {.count_max = most};
+    struct db_result *result = NULL;
+    struct fault fault;
+    cr_assert_eq(batch_take(scope, &query, &result, &fault), ST_OK, "%s", fault.text);
+    int count = db_result_rows(result);
+    for (int i = 0; i < count; i++)
+        batch_take_row(result, i, &rows[i]);
+    db_result_free(result);
+    return count;
+}
+
+static struct db_result *window(const struct window_scope *scope, int64_t batch_id, int32_t first,
+                                int32_t stop)
+{
+    struct window_range range = {batch_id, first, stop};
+    struct db_result *result = NULL;
+    struct fault fault;
+    cr_assert_eq(window_take(scope, &range, 1, &result, &fault), ST_OK, "%s", fault.text);
+    return result;
+}
+
+Test(window, one_owner_takes_each_ordinal_once)
+{
+    struct fixture *f = fixture_open("window_once", 1);
+    struct db_params params, others;
+    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    make_devices(f, 30);
+    int64_t id = make_batch(f, "r1", 30);
+    struct batch_row rows[4];
+    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(rows[0].range.batch_id, id);
+    cr_assert_eq(rows[0].range.first, 0);
+    cr_assert_eq(rows[0].range.stop, 30);
+    cr_assert_not(rows[0].had_owner);
+    cr_assert_eq(take(&theirs, 10, rows), 0, "a leased batch is nobody else's");
+
+    struct db_result *result = window(&theirs, id, 0, 10);
+    cr_assert_eq(db_result_rows(result), 0, "the fence: not the owner");
+    db_result_free(result);
+    ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[0,30)}'");
+
+    result = window(&mine, id, 0, 10);
+    cr_assert_eq(db_result_rows(result), 10);
+    for (int i = 0; i < 10; i++) {
+        struct window_row row;
+        window_take_row(result, i, &row);
+        cr_assert(row.has_dispatch);
+        cr_assert_eq(row.dispatch_id, dispatch_id(id, (uint32_t)i));
+        cr_assert(row.suppressed.at == NULL);
+        cr_assert(span_is(row.title, "title of r1"));
+        cr_assert(span_is(row.workspace_id, "w"));
+        cr_assert_eq(memcmp(row.token.at, "ExponentPushToken[", 18), 0);
+    }
+    db_result_free(result);
+    ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[10,30)}'");
+    fixture_close(f);
+}
+
+Test(window, tokens_are_as_they_are_now)
+{
+    struct fixture *f = fixture_open("window_now", 1);
+    struct db_params params;
+    struct window_scope mine = scope_of(f, &params);
+    make_devices(f, 7);
+    int64_t id = make_batch(f, "r1", 7);
+    struct batch_row rows[4];
+    cr_assert_eq(take(&mine, 10, rows), 1);
+    world_exec(&f->world,
+               "UPDATE device_tokens SET user_id = 'someone' WHERE user_id = 'u1';"
+               "UPDATE device_tokens SET enabled = false, disabled_at = now() WHERE user_id = 'u2';"
+               "DELETE FROM device_tokens WHERE user_id = 'u3';"
+               "UPDATE notifications SET expires_at = now() WHERE recipient_user_id = 'u4';"
+               "UPDATE notifications SET event_at = now() - interval '2 hours'"
+               " WHERE recipient_user_id = 'u5';"
+               "UPDATE dispatches SET state = 'sent' WHERE notification_id ="
+               " (SELECT id FROM notifications WHERE recipient_user_id = 'u6')");
+    static const char *const want[] = {"",        "DeviceChanged", "DeviceChanged", "DeviceChanged",
+                                       "Expired", "Expired"};
+    struct db_result *result = window(&mine, id, 0, 7);
+    cr_assert_eq(db_result_rows(result), 6, "what has an outcome is not sent");
+    for (int i = 0; i < 6; i++) {
+        struct window_row row;
+        window_take_row(result, i, &row);
+        char user[8];
+        snprintf(user, sizeof user, "u%d", i);
+        cr_assert(span_is(row.recipient_user_id, user));
+        cr_assert(span_is(row.suppressed, want[i]), "%s: %.*s", user, (int)row.suppressed.bytes,
+                  row.suppressed.at);
+        if (i >= 1 && i <= 3)
+            cr_assert(row.token.at == NULL, "another's token never leaves the database");
+    }
+    db_result_free(result);
+    fixture_close(f);
+}
+
+Test(window, leases_run_out_by_the_databases_clock)
+{
+    struct fixture *f = fixture_open("window_lease", 1);
+    struct db_params params, others;
+    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    make_devices(f, 10);
+    int64_t id = make_batch(f, "r1", 10);
+    struct batch_row rows[4];
+    cr_assert_eq(take(&mine, 10, rows), 1);
+    db_result_free(window(&mine, id, 0, 4));
+    world_exec(&f->world, "UPDATE batches SET leased_until = now() - interval '1 second'");
+    struct db_result *result = NULL;
+    struct fault fault;
+    cr_assert_eq(batch_renew(&mine, &id, 1, &result, &fault), ST_OK);
+    cr_assert_eq(db_result_rows(result), 1, "late, but nobody took it");
+    db_result_free(result);
+    cr_assert_eq(take(&theirs, 10, rows), 0);
+    world_exec(&f->world, "UPDATE batches SET leased_until = now() - interval '1 second'");
+    cr_assert_eq(take(&theirs, 10, rows), 1);
+    cr_assert(rows[0].had_owner);
+    cr_assert_eq(rows[0].range.first, 4);
+    cr_assert_eq(batch_renew(&mine, &id, 1, &result, &fault), ST_OK);
+    cr_assert_eq(db_result_rows(result), 0, "not ours any more");
+    db_result_free(result);
+    result = window(&mine, id, 4, 10);
+    cr_assert_eq(db_result_rows(result), 0);
+    db_result_free(result);
+
+    /* What the first owner risked, but for the one that has an outcome already. */
+    world_exec(&f->world, "UPDATE dispatches SET state = 'sent' WHERE id = %lld",
+               (long long)dispatch_id(id, 2));
+    struct risked_query query = {.batch_id = id, .after_id = dispatch_id(id, 0) - 1, .count_max = 2};
+    static const uint32_t want[] = {0, 1, 3};
+    for (size_t seen = 0; seen < 3;) {
+        cr_assert_eq(batch_risked(&theirs, &query, &result, &fault), ST_OK);
+        cr_assert_eq(db_result_rows(result), seen == 0 ? 2 : 1);
+        for (int i = 0; i < db_result_rows(result); i++) {
+            struct window_row row;
+            batch_risked_row(result, i, &row);
+            cr_assert_eq(dispatch_ordinal(row.dispatch_id), want[seen++]);
+            cr_assert(span_is(row.workspace_id, "w"));
+            query.after_id = row.dispatch_id;
+        }
+        db_result_free(result);
+    }
+    fixture_close(f);
+}
+
+Test(window, a_row_goes_only_when_nothing_is_unsent)
+{
+    struct fixture *f = fixture_open("window_finish", 1);
+    struct db_params params, others;
+    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    make_devices(f, 4);
+    int64_t id = make_batch(f, "r1", 4), finished = -1;
+    struct batch_row rows[4];
+    struct fault fault;
+    cr_assert_eq(take(&mine, 10, rows), 1);
+    db_result_free(window(&mine, id, 0, 2));
+    cr_assert_eq(batch_finish(&mine, &id, 1, &finished, &fault), ST_OK);
+    cr_assert_eq(finished, 0, "half of it is unsent");
+    db_result_free(window(&mine, id, 2, 4));
+    cr_assert_eq(batch_finish(&theirs, &id, 1, &finished, &fault), ST_OK);
+    cr_assert_eq(finished, 0, "not the owner");
+    cr_assert_eq(batch_finish(&mine, &id, 1, &finished, &fault), ST_OK);
+    cr_assert_eq(finished, 1);
+    ASSERT_COUNT(f, 0, "SELECT count(*) FROM batches");
+    fixture_close(f);
+}
+
+Test(window, release_puts_back_what_was_not_begun)
+{
+    struct fixture *f = fixture_open("window_release", 1);
+    struct db_params params;
+    struct window_scope mine = scope_of(f, &params);
+    make_devices(f, 10);
+    int64_t one = make_batch(f, "r1", 10), two = make_batch(f, "r2", 10);
+    struct batch_row rows[4];
+    struct fault fault;
+    cr_assert_eq(take(&mine, 10, rows), 2);
+    db_result_free(window(&mine, one, 0, 6)); /* its answer was lost, say: 0-3 was sent before */
+    struct batch_release release[] = {{one, false}, {two, true}};
+    struct window_range ranges[] = {{one, 4, 10}, {two, 0, 10}};
+    cr_assert_eq(batch_release(&mine, release, 2, ranges, 2, &fault), ST_OK, "%s", fault.text);
+    ASSERT_COUNT(f, 1,
+                 "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[4,10)}'"
+                 " AND leased_until IS NULL AND owner = %lld",
+                 (long long)one, (long long)mine.owner);
+    ASSERT_COUNT(f, 1,
+                 "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[0,10)}'"
+                 " AND leased_until IS NULL AND owner IS NULL",
+                 (long long)two);
+    fixture_close(f);
+}
+
+Test(window, urgent_first_then_oldest)
+{
+    struct fixture *f = fixture_open("window_order", 1);
+    struct db_params params;
+    struct window_scope mine = scope_of(f, &params);
+    make_devices(f, 2);
+    int64_t one = make_batch(f, "r1", 2), two = make_batch(f, "r2", 2), three = make_batch(f, "r3", 2);
+    world_exec(&f->world,
+               "UPDATE batches SET urgent = true WHERE id = %lld;"
+               "UPDATE batches SET unsent = '{[0,1),[5,7)}' WHERE id = %lld",
+               (long long)three, (long long)one);
+    struct batch_row rows[8];
+    int64_t held[] = {two};
+    struct batch_query query = {.count_max = 10, .held = held, .held_count = 1};
+    struct db_result *result = NULL;
+    struct fault fault;
+    cr_assert_eq(batch_take(&mine, &query, &result, &fault), ST_OK);
+    cr_assert_eq(db_result_rows(result), 3);
+    for (int i = 0; i < 3; i++)
+        batch_take_row(result, i, &rows[i]);
+    db_result_free(result);
+    cr_assert_eq(rows[0].range.batch_id, three);
+    cr_assert_eq(rows[1].range.batch_id, one);
+    cr_assert_eq(rows[1].range.stop, 1);
+    cr_assert_eq(rows[2].range.first, 5);
+    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(rows[0].range.batch_id, two);
+    fixture_close(f);
+}
