@@ -78,6 +78,52 @@ static int check_config(const struct frame *frame)
     return EXIT_DONE;
 }
 
+/* -q and -v stand for [run] log_level; -q wins. */
+static void add_verbosity(struct options *options)
+{
+    bool quiet = options->quiet > 0;
+    if ((quiet || options->verbose > 0) && options->override_count < OPTIONS_OVERRIDES_MAX)
+        options->overrides[options->override_count++] =
+            (struct config_override){.section = "run",
+                                     .key = "log_level",
+                                     .value = quiet ? "warn" : "debug",
+                                     .flag = quiet ? "quiet" : "verbose"};
+}
+
+static enum status load(struct config *config, const struct options *options, void *settings,
+                        struct fault *fault)
+{
+    const struct config_input input = {.path = options->config_path,
+                                       .environment = environ,
+                                       .overrides = options->overrides,
+                                       .override_count = options->override_count};
+    return config_load(config, &input, settings, fault);
+}
+
+enum status frame_reload(const struct frame *frame, void (*apply)(void *context, const void *settings),
+                         void *context, struct fault *fault)
+{
+    struct config config;
+    char *settings = calloc(1, frame->program->settings_bytes);
+    if (settings == NULL) {
+        fault_set(fault, "memory", "no memory for the configuration");
+        return ST_REJECT;
+    }
+    config_init(&config, &frame->program->config);
+    enum status status = load(&config, frame->options, settings, fault);
+    if (status == ST_OK)
+        status = frame->program->check(&config, settings, fault);
+    if (status == ST_OK) {
+        const struct run_settings *run = (const void *)(settings + frame->program->run_offset);
+        log_set_level(run->log_level);
+        if (apply != NULL)
+            apply(context, settings);
+    }
+    config_done(&config);
+    free(settings);
+    return status;
+}
+
 /* Ends a process whose run does not: libraries that hang in their close are known (libraries.md). */
 struct watchdog {
     pthread_t thread;
@@ -200,23 +246,6 @@ static int once_or_serve(struct frame *frame)
     return serve(frame);
 }
 
-/* -q and -v stand for [run] log_level; -q wins. */
-static enum status load(struct config *config, struct options *options, void *settings, struct fault *fault)
-{
-    bool quiet = options->quiet > 0;
-    if ((quiet || options->verbose > 0) && options->override_count < OPTIONS_OVERRIDES_MAX)
-        options->overrides[options->override_count++] =
-            (struct config_override){.section = "run",
-                                     .key = "log_level",
-                                     .value = quiet ? "warn" : "debug",
-                                     .flag = quiet ? "quiet" : "verbose"};
-    const struct config_input input = {.path = options->config_path,
-                                       .environment = environ,
-                                       .overrides = options->overrides,
-                                       .override_count = options->override_count};
-    return config_load(config, &input, settings, fault);
-}
-
 static int with_options(const struct frame_program *program, struct options *options)
 {
     struct fault fault;
@@ -257,6 +286,7 @@ int frame_main(const struct frame_program *program, int argc, char **argv)
     struct options options;
     if (options_parse(&program->options, argc, argv, &options, &fault) != ST_OK)
         return complain(program, &fault, EXIT_USAGE);
+    add_verbosity(&options);
     int code = with_options(program, &options);
     options_done(&options);
     return code;

@@ -21,7 +21,7 @@
 
 struct frame {
     const struct frame_program *program;
-    const struct options *options;
+    struct options *options;
     const struct config *config; /* for config_require */
     const void *settings;        /* the binary's struct */
     const struct run_settings *run;
@@ -45,6 +45,13 @@ struct frame_program {
      * admin port. *handled false: none was asked for, serve. May be NULL. */
     enum status (*once)(struct frame *frame, bool *handled, enum exit_code *code, struct fault *fault);
 };
+
+/* For SIGHUP (signals_take_reload): reads the configuration again from where it came, sets the log level, and
+ * hands the new settings to apply (may be NULL), which copies what it keeps: they are gone when this returns.
+ * ST_REJECT: it cannot be read; nothing changed. Blocking file reads. */
+MUST_USE enum status frame_reload(const struct frame *frame,
+                                  void (*apply)(void *context, const void *settings), void *context,
+                                  struct fault *fault);
 
 /* The exit code. A run that has not ended shutdown_timeout + 5 s after the stop was asked for is ended. */
 int frame_main(const struct frame_program *program, int argc, char **argv);
