@@ -6,7 +6,7 @@
 static const struct config_key database_keys[] = {
     DATABASE_URI_ROW,
     KEY("read_uri", CONFIG_URI, database_settings, read_uri, "",
-        "pages from a replica; empty: uri; not used yet"),
+        "pages from a replica; empty: uri"),
     DATABASE_PREPARED_ROW,
 };
 

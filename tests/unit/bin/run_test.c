@@ -12,7 +12,7 @@ enum { OUTPUT_MAX = 64 * 1024 };
 static int run(const char *line, char *output)
 {
     char command[4096];
-    snprintf(command, sizeof command, "cd " BELFRY_BUILD_DIR "/bin && { %s; } 2>&1 </dev/null", line);
+    snprintf(command, sizeof command, "cd " BELFRY_BUILD_DIR "/src/bin && { %s; } 2>&1 </dev/null", line);
     FILE *pipe = popen(command, "r");
     cr_assert_not_null(pipe);
     size_t bytes = fread(output, 1, OUTPUT_MAX - 1, pipe);
@@ -67,7 +67,7 @@ Test(bin_run, what_a_line_prints_and_exits_with)
          "/nonexistent.ini: cannot be read: No such file or directory\n"},
         {DISPATCHER "--check-config -F " BELFRY_SOURCE_DIR "/config/belfry-dispatcher.ini", 0, "good"},
         {"env -i ./belfry-reader --check-config -F " BELFRY_SOURCE_DIR "/config/belfry-dispatcher.ini", 2,
-         "belfry-dispatcher.ini:16: unknown section [kafka]"},
+         "belfry-dispatcher.ini:14: unknown section [kafka]"},
         {"f=$(mktemp); printf '[ingest]\\n\\nbatch_max_event = 7\\n' >$f; env -i ./belfry-dispatcher "
          "--check-config -F $f; "
          "c=$?; rm $f; exit $c",
