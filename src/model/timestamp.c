@@ -145,7 +145,7 @@ static bool take_offset(struct span text, size_t *at, int64_t *seconds)
     int minute = take_number(text, at, 2);
     if (minute < 0 || minute > 59)
         return false;
-    *seconds = sign * (hour * 3600 + minute * 60);
+    *seconds = (int64_t)sign * (hour * 3600 + minute * 60);
     return true;
 }
 

@@ -14,10 +14,12 @@ static const struct json_text_rule register_rules[] = {
     {"token", 1, DEVICE_TOKEN_MAX, true, false, offsetof(struct device_change, token)},
     {"platform", 1, 16, true, false, offsetof(struct device_change, platform)},
     {"app_version", 0, DEVICE_APP_VERSION_MAX, false, false, offsetof(struct device_change, app_version)},
+    {.name = NULL},
 };
 
 static const struct json_text_rule unregister_rules[] = {
     {"token", 1, DEVICE_TOKEN_MAX, true, false, offsetof(struct device_change, token)},
+    {.name = NULL},
 };
 
 static enum status read_op(const json_t *object, bool *enable, struct fault *fault)
@@ -45,8 +47,7 @@ static enum status read_texts(const json_t *object, struct arena *arena, struct 
                               struct fault *fault)
 {
     const struct json_text_rule *rules = change->enable ? register_rules : unregister_rules;
-    size_t count = change->enable ? sizeof register_rules / sizeof register_rules[0] : 1;
-    enum status status = json_fields_texts(object, rules, count, arena, change, fault);
+    enum status status = json_fields_texts(object, rules, arena, change, fault);
     if (status == ST_OK)
         status = check_token(change->token, fault);
     if (status != ST_OK || !change->enable)

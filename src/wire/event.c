@@ -23,9 +23,13 @@ enum { CUT_DATA, CUT_PUSH, CUTS };
 
 static const struct json_text_rule text_rules[] = {
     RULE(run_id, 1, EVENT_ID_MAX, false), /* required unless idempotency_key is given: below */
-    RULE(event_type, 1, EVENT_ID_MAX, true),      RULE(workspace_id, 1, EVENT_ID_MAX, true),
-    RULE(category, 1, EVENT_CATEGORY_MAX, false), RULE(title, 1, EVENT_TITLE_MAX, true),
-    RULE(body, 0, EVENT_BODY_MAX, false),         RULE(idempotency_key, 1, EVENT_KEY_MAX, false),
+    RULE(event_type, 1, EVENT_ID_MAX, true),
+    RULE(workspace_id, 1, EVENT_ID_MAX, true),
+    RULE(category, 1, EVENT_CATEGORY_MAX, false),
+    RULE(title, 1, EVENT_TITLE_MAX, true),
+    RULE(body, 0, EVENT_BODY_MAX, false),
+    RULE(idempotency_key, 1, EVENT_KEY_MAX, false),
+    {.name = NULL},
 };
 
 static enum status read_texts(const json_t *object, struct arena *arena, struct event *event,
@@ -33,8 +37,7 @@ static enum status read_texts(const json_t *object, struct arena *arena, struct 
 {
     event->category = span_of("general");
     event->body = span_of("");
-    enum status status =
-        json_fields_texts(object, text_rules, sizeof text_rules / sizeof text_rules[0], arena, event, fault);
+    enum status status = json_fields_texts(object, text_rules, arena, event, fault);
     if (status == ST_OK && event->run_id.bytes == 0 && event->idempotency_key.bytes == 0)
         return json_fields_refuse(fault, "run_id",
                                   "run_id is missing, and there is no idempotency_key either");

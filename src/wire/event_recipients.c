@@ -106,21 +106,20 @@ static char *put_coded(char *to, struct span text)
     return to;
 }
 
-static char *put_text(char *to, const char *text)
+static char *put_plain(char *to, struct span text)
 {
-    size_t bytes = strlen(text);
-    memcpy(to, text, bytes);
-    return to + bytes;
+    memcpy(to, text.at, text.bytes);
+    return to + text.bytes;
 }
 
 static size_t make_prefix(const struct event *event, char *prefix)
 {
-    char *to = put_text(prefix, "notification:");
+    char *to = put_plain(prefix, span_of("notification:"));
     if (event->idempotency_key.bytes > 0) {
         char hex[CRYPTO_SHA256_HEX_BYTES + 1];
         crypto_sha256_hex(event->idempotency_key, hex);
         *to++ = '~';
-        to = put_text(to, hex);
+        to = put_plain(to, span_of(hex));
     } else {
         to = put_coded(to, event->run_id);
     }

@@ -40,23 +40,23 @@ enum status json_fields_check_text(const json_t *value, const struct json_text_r
     return ST_OK;
 }
 
-enum status json_fields_texts(const json_t *object, const struct json_text_rule *rules, size_t count,
-                              struct arena *arena, void *base, struct fault *fault)
+enum status json_fields_texts(const json_t *object, const struct json_text_rule *rules, struct arena *arena,
+                              void *base, struct fault *fault)
 {
-    for (size_t i = 0; i < count; i++) {
-        const json_t *value = json_object_get(object, rules[i].name);
-        if (value == NULL || (rules[i].nullable && json_is_null(value))) {
-            if (rules[i].required)
-                return json_fields_refuse(fault, rules[i].name, "%s is missing", rules[i].name);
+    for (const struct json_text_rule *rule = rules; rule->name != NULL; rule++) {
+        const json_t *value = json_object_get(object, rule->name);
+        if (value == NULL || (rule->nullable && json_is_null(value))) {
+            if (rule->required)
+                return json_fields_refuse(fault, rule->name, "%s is missing", rule->name);
             continue;
         }
-        enum status status = json_fields_check_text(value, &rules[i], fault);
+        enum status status = json_fields_check_text(value, rule, fault);
         if (status != ST_OK)
             return status;
-        struct span *text = (struct span *)(void *)((char *)base + rules[i].offset);
         const char *copy = arena_copy(arena, json_fields_span(value));
         if (copy == NULL)
             return json_fields_arena_full(fault);
+        struct span *text = (struct span *)(void *)((char *)base + rule->offset);
         *text = (struct span){.at = copy, .bytes = json_string_length(value)};
     }
     return ST_OK;

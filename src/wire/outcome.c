@@ -15,15 +15,17 @@ enum { DEPTH_MAX = EVENT_DEPTH_MAX + 1 };
 
 /* ---- out ----------------------------------------------------------------------------------------------- */
 
-/* At most `most` bytes, never a piece of a character. */
+/* At most `most` bytes, and no piece of a character at the end: it has at most three bytes behind its first.
+ */
 static struct span cut(struct span text, size_t most)
 {
     if (text.bytes <= most)
         return text;
-    size_t bytes = most;
-    while (bytes > 0 && ((unsigned char)text.at[bytes] & 0xc0) == 0x80)
-        bytes--;
-    return (struct span){.at = text.at, .bytes = bytes};
+    for (size_t bytes = most; bytes > most - 4; bytes--) {
+        if (((unsigned char)text.at[bytes] & 0xc0) != 0x80)
+            return (struct span){.at = text.at, .bytes = bytes};
+    }
+    return (struct span){.at = text.at, .bytes = most}; /* not UTF-8 */
 }
 
 static void add_text(struct buffer *buffer, const char *name, struct span text)
@@ -63,14 +65,19 @@ void outcome_encode(struct buffer *buffer, const struct outcome *outcome)
 /* ---- in ------------------------------------------------------------------------------------------------ */
 
 /* Bytes that were not UTF-8 went out as U+FFFD, three for one. */
-enum { GROWTH = 3 };
+enum {
+    TICKET_PARSED_MAX = 3 * DISPATCH_TICKET_MAX,
+    ERROR_PARSED_MAX = 3 * DISPATCH_ERROR_MAX,
+    DETAIL_PARSED_MAX = 3 * DISPATCH_DETAIL_MAX
+};
 
 static const struct json_text_rule text_rules[] = {
     {"workspace_id", 1, EVENT_ID_MAX, true, false, offsetof(struct outcome, workspace_id)},
     {"recipient_user_id", 1, EVENT_ID_MAX, true, false, offsetof(struct outcome, recipient_user_id)},
-    {"ticket", 1, GROWTH *DISPATCH_TICKET_MAX, false, true, offsetof(struct outcome, ticket)},
-    {"error", 1, GROWTH *DISPATCH_ERROR_MAX, false, true, offsetof(struct outcome, error)},
-    {"detail", 1, GROWTH *DISPATCH_DETAIL_MAX, false, true, offsetof(struct outcome, detail)},
+    {"ticket", 1, TICKET_PARSED_MAX, false, true, offsetof(struct outcome, ticket)},
+    {"error", 1, ERROR_PARSED_MAX, false, true, offsetof(struct outcome, error)},
+    {"detail", 1, DETAIL_PARSED_MAX, false, true, offsetof(struct outcome, detail)},
+    {.name = NULL},
 };
 
 static enum status read_notification_id(const json_t *object, struct uuid *id, struct fault *fault)
@@ -135,8 +142,7 @@ static enum status read_outcome(const json_t *object, struct arena *arena, struc
     if (status == ST_OK)
         status = read_state(object, &outcome->outcome, fault);
     if (status == ST_OK)
-        status = json_fields_texts(object, text_rules, sizeof text_rules / sizeof text_rules[0], arena,
-                                   outcome, fault);
+        status = json_fields_texts(object, text_rules, arena, outcome, fault);
     if (status == ST_OK)
         status = read_rest(object, outcome, fault);
     return status;
