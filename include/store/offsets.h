@@ -42,20 +42,19 @@ struct offsets_part {
 MUST_USE enum status offsets_seat(struct db *db, const struct offsets_scope *scope,
                                   struct offsets_seat *seats, size_t count, struct fault *fault);
 
-/* After seating: next_offset := the seat's, where the generation is still the seat's. *started is how many;
- * fewer than count: another process took one over meanwhile, leave and join again. */
+/* After seating: next_offset := the seat's. ST_RETRY "fenced" when another process took one over meanwhile:
+ * the others did start; leave and join again. */
 MUST_USE enum status offsets_start(struct db *db, const struct offsets_scope *scope,
-                                   const struct offsets_seat *seats, size_t count, size_t *started,
-                                   struct fault *fault);
+                                   const struct offsets_seat *seats, size_t count, struct fault *fault);
 
 /* The rows as they are now; generation 0 where there is none. */
 MUST_USE enum status offsets_read(struct db *db, const struct offsets_scope *scope,
                                   struct offsets_seat *seats, size_t count, struct fault *fault);
 
-/* Moves offsets and counts, and nothing else: all parts or none. *moved is false when the fence failed. */
+/* Moves offsets and counts, and nothing else: all parts or none. ST_RETRY "fenced" when it moved none:
+ * offsets_read and offsets_judge tell why. */
 MUST_USE enum status offsets_commit(struct db *db, const struct offsets_scope *scope,
-                                    const struct offsets_part *parts, size_t count, bool *moved,
-                                    struct fault *fault);
+                                    const struct offsets_part *parts, size_t count, struct fault *fault);
 
 /* An operator's --seek: sets next_offset and fences out whoever holds the partition. */
 MUST_USE enum status offsets_seek(struct db *db, const struct offsets_scope *scope, int32_t partition,

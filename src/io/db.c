@@ -88,15 +88,14 @@ void db_lose(struct db *db, enum status status, const struct fault *fault)
 /* With verbose errors libpq prints "FATAL:  28P01: text"; there is no other way to a connect's SQLSTATE. */
 static void sqlstate_of_message(const char *message, char sqlstate[6])
 {
+    memcpy(sqlstate, "08006", 6);
     for (const char *at = strstr(message, ":  "); at != NULL; at = strstr(at + 1, ":  ")) {
         const char *code = at + 3;
         if (strspn(code, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5 && code[5] == ':') {
             memcpy(sqlstate, code, 5);
-            sqlstate[5] = '\0';
             return;
         }
     }
-    strcpy(sqlstate, "08006");
 }
 
 static void lose_connecting(struct db *db, const char *message)

@@ -26,8 +26,12 @@ int db_result_rows(const struct db_result *result)
 
 int64_t db_result_affected(const struct db_result *result)
 {
-    char *count = PQcmdTuples((PGresult *)(uintptr_t)result);
-    return strtoll(count, NULL, 10);
+    /* PQcmdTuples only reads, and takes no const. */
+    union {
+        const struct db_result *in;
+        PGresult *out;
+    } same = {.in = result};
+    return strtoll(PQcmdTuples(same.out), NULL, 10);
 }
 
 bool db_result_is_null(const struct db_result *result, int row, int column)

@@ -27,7 +27,6 @@ static enum status take_seats(struct drain *drain, struct kafka_seat *seats, str
                               size_t count, struct fault *fault)
 {
     struct db *db = drain->session.db;
-    size_t started = 0;
     for (size_t i = 0; i < count; i++)
         rows[i].partition = seats[i].partition;
     enum status status = offsets_seat(db, &drain->scope, rows, count, fault);
@@ -38,12 +37,7 @@ static enum status take_seats(struct drain *drain, struct kafka_seat *seats, str
         note_start(drain, &seats[i], &start);
         rows[i].next_offset = seats[i].start = start.offset;
     }
-    status = offsets_start(db, &drain->scope, rows, count, &started, fault);
-    if (status == ST_OK && started < count) {
-        fault_set(fault, "seat", "another process took a partition while it was being seated");
-        return ST_RETRY;
-    }
-    return status;
+    return offsets_start(db, &drain->scope, rows, count, fault);
 }
 
 enum status seats_assign(void *context, struct kafka_seat *seats, size_t count, struct fault *fault)

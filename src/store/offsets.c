@@ -29,6 +29,21 @@ static void add_partitions(struct db_params *params, const struct offsets_seat *
     db_params_end(params);
 }
 
+/* Runs an UPDATE that names generations; every row must have been ours. Ends the parameters. */
+static enum status run_fenced(struct db *db, const struct db_statement *statement, struct db_params *params,
+                              size_t count, struct fault *fault)
+{
+    struct db_result *result = NULL;
+    enum status status = db_run(db, statement, params, &result, fault);
+    if (status == ST_OK && db_result_affected(result) != (int64_t)count) {
+        fault_set(fault, "fenced", "another process has taken a partition over");
+        status = ST_RETRY;
+    }
+    db_result_free(result);
+    db_params_done(params);
+    return status;
+}
+
 /* Rows (partition, generation, next_offset) into the seats they belong to. */
 static void fill_seats(const struct db_result *result, struct offsets_seat *seats, size_t count)
 {
@@ -85,7 +100,7 @@ enum status offsets_read(struct db *db, const struct offsets_scope *scope, struc
 }
 
 enum status offsets_start(struct db *db, const struct offsets_scope *scope, const struct offsets_seat *seats,
-                          size_t count, size_t *started, struct fault *fault)
+                          size_t count, struct fault *fault)
 {
     assert(count <= OFFSET_PARTS_MAX);
     struct db_params params;
@@ -99,14 +114,7 @@ enum status offsets_start(struct db *db, const struct offsets_scope *scope, cons
     for (size_t i = 0; i < count; i++)
         db_params_int8(&params, seats[i].next_offset);
     db_params_end(&params);
-    struct db_result *result = NULL;
-    enum status status = db_run(db, &start, &params, &result, fault);
-    if (status == ST_OK) {
-        *started = (size_t)db_result_affected(result);
-        db_result_free(result);
-    }
-    db_params_done(&params);
-    return status;
+    return run_fenced(db, &start, &params, count, fault);
 }
 
 /* One int8 column of the parts. */
@@ -134,21 +142,14 @@ void offsets_params(struct db_params *params, const struct offsets_part *parts, 
 }
 
 enum status offsets_commit(struct db *db, const struct offsets_scope *scope, const struct offsets_part *parts,
-                           size_t count, bool *moved, struct fault *fault)
+                           size_t count, struct fault *fault)
 {
     struct db_params params;
     add_scope(&params, scope);
     db_params_int4(&params, (int32_t)count);
     offsets_params(&params, parts, count);
     add_column(&params, parts, count, offsetof(struct offsets_part, events));
-    struct db_result *result = NULL;
-    enum status status = db_run(db, &commit, &params, &result, fault);
-    if (status == ST_OK) {
-        *moved = db_result_affected(result) > 0;
-        db_result_free(result);
-    }
-    db_params_done(&params);
-    return status;
+    return run_fenced(db, &commit, &params, count, fault);
 }
 
 enum status offsets_seek(struct db *db, const struct offsets_scope *scope, int32_t partition,

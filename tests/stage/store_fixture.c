@@ -38,7 +38,7 @@ struct fixture *fixture_open(const char *name, size_t parts)
     f->db = fixture_connect(f);
     f->scope = (struct offsets_scope){.group_id = "g", .topic = "events", .owner = owner_make()};
     f->settings = (struct claim_settings){
-        .scope = f->scope, .devices_per_user_max = 20, .push_max_age_ms = 3600 * 1000, .lease_ms = 60 * 1000};
+        .scope = f->scope, .devices_per_user_max = 20, .push_max_age_ms = 3600000, .lease_ms = 60000};
     f->claim = claim_new(&f->settings);
     arena_init(&f->arena, (size_t)256 * 1024 * 1024);
     struct offsets_seat seats[FIXTURE_PARTS_MAX];
@@ -51,9 +51,7 @@ struct fixture *fixture_open(const char *name, size_t parts)
         seats[i].next_offset = 0;
         f->parts[i] = (struct offsets_part){.partition = (int32_t)i, .generation = seats[i].generation};
     }
-    size_t started = 0;
-    cr_assert_eq(offsets_start(f->db, &f->scope, seats, parts, &started, &fault), ST_OK, "%s", fault.text);
-    cr_assert_eq(started, parts);
+    cr_assert_eq(offsets_start(f->db, &f->scope, seats, parts, &fault), ST_OK, "%s", fault.text);
     f->part_count = parts;
     return f;
 }
@@ -72,6 +70,7 @@ struct span fixture_text(struct fixture *f, const char *format, ...)
     char text[8192];
     va_list args;
     va_start(args, format);
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized): it is; version 14 loses sight of it */
     int bytes = vsnprintf(text, sizeof text, format, args);
     va_end(args);
     cr_assert(bytes >= 0 && (size_t)bytes < sizeof text);
