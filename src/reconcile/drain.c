@@ -142,10 +142,10 @@ static enum status stage_schema(void *context, struct fault *fault)
 }
 
 /* "drain" is the crash point before the statement, "drained" the one after it. */
-static const struct stage schema_stage[] = {{"schema", stage_schema}};
-static const struct stage take_stage[] = {{"take", stage_take}};
+static const struct stage schema_stage[] = {{"schema", stage_schema, NULL}};
+static const struct stage take_stage[] = {{"take", stage_take, NULL}};
 static const struct stage stages[] = {
-    {"parse", stage_parse}, {"drain", stage_drain}, {"drained", stage_drained}};
+    {"parse", stage_parse, NULL}, {"drain", stage_drain, NULL}, {"drained", stage_drained, NULL}};
 
 /* ---- the loop ---------------------------------------------------------------------------------------------
  */

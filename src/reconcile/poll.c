@@ -32,6 +32,7 @@ struct poll_loop {
     char after[DISPATCH_TICKET_MAX + 1];
     bool open, last_page; /* a pass is under way; no page follows this one */
     bool give_up;         /* the provider is away, or the lease is lost: end the pass */
+    bool refused;         /* it refuses our credentials: not ready, until an answer comes */
     bool answered;        /* every request of the pass */
     size_t chunk, failures;
     int64_t renewed_ms, next_ms, pass_ms, retry_after_ms;
@@ -45,12 +46,15 @@ struct poll_loop {
 /* ---- a pass -----------------------------------------------------------------------------------------------
  */
 
+static bool has_no_pass(const void *context)
+{
+    return !((const struct poll_loop *)context)->open;
+}
+
 static enum status stage_lease(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
-    if (poll->open)
-        return ST_OK;
     enum status status = receipt_lease(session->db, &session->params, &poll->lease, fault);
     if (status != ST_OK)
         return status;
@@ -88,12 +92,16 @@ static void drop_cut_ticket(struct poll_loop *poll)
         poll->rows.count = from;
 }
 
+static bool needs_page(const void *context)
+{
+    const struct poll_loop *poll = context;
+    return poll->open && !poll->give_up && poll->at == poll->rows.count && !poll->last_page;
+}
+
 static enum status stage_due(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
-    if (!poll->open || poll->give_up || poll->at < poll->rows.count || poll->last_page)
-        return ST_OK;
     arena_reset(&poll->arena);
     poll->rows = (struct receipt_rows){NULL, 0};
     poll->at = 0;
@@ -178,6 +186,7 @@ static void take_answer(struct poll_loop *poll, const struct provider_answer *an
     assert(row - poll->at == poll->row_count);
     poll->found = true;
     poll->failures = 0;
+    poll->refused = false;
 }
 
 /* An answer that settles nothing. The chunk stays `sent`; the pass goes on unless the provider is away. */
@@ -200,9 +209,7 @@ static void take_failure(struct poll_loop *poll, const struct provider_answer *a
     bool credentials = answer->kind == PROVIDER_ANSWER_CREDENTIALS;
     bool away = credentials || answer->kind == PROVIDER_ANSWER_AWAY || answer->kind == PROVIDER_ANSWER_RATE;
     poll->give_up = away || poll->failures >= FAILURES_IN_A_ROW;
-    if (credentials)
-        readiness_not(poll->session.setup->readiness, poll->session.slot,
-                      "the provider refuses our credentials");
+    poll->refused = poll->refused || credentials;
 }
 
 /* Waits for the one request that is out. False: the process stops; the request is dropped. */
@@ -237,12 +244,16 @@ static enum status keep_lease(struct poll_loop *poll, bool *held, struct fault *
     return ST_OK;
 }
 
+static bool has_chunk(const void *context)
+{
+    const struct poll_loop *poll = context;
+    return poll->open && !poll->give_up && !poll->found && poll->at < poll->rows.count && !signals_stopping();
+}
+
 static enum status stage_ask(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     bool held = false;
-    if (!poll->open || poll->give_up || poll->found || poll->at == poll->rows.count || signals_stopping())
-        return ST_OK;
     enum status status = keep_lease(poll, &held, fault);
     if (status != ST_OK)
         return status;
@@ -284,12 +295,15 @@ static void count_settled(struct session *session, const struct receipt_counts *
               log_int("expired", counts->expired), log_int("disabled", counts->disabled));
 }
 
+static bool has_answer(const void *context)
+{
+    return ((const struct poll_loop *)context)->found;
+}
+
 static enum status stage_apply(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
-    if (!poll->found)
-        return ST_OK;
     struct receipt_counts counts;
     enum status status = receipt_apply(session->db, &session->params, poll->findings, poll->row_count,
                                        session->setup->settings->receipt_max_age_ms, &counts, fault);
@@ -308,14 +322,23 @@ static enum status stage_apply(void *context, struct fault *fault)
     return ST_OK;
 }
 
+static bool is_through(const struct poll_loop *poll)
+{
+    return poll->last_page && poll->at == poll->rows.count;
+}
+
+static bool has_ended(const void *context)
+{
+    const struct poll_loop *poll = context;
+    return poll->open && (is_through(poll) || poll->give_up || signals_stopping());
+}
+
 static enum status stage_finish(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
     const struct reconcile_settings *settings = session->setup->settings;
-    bool through = poll->last_page && poll->at == poll->rows.count;
-    if (!poll->open || !(through || poll->give_up || signals_stopping()))
-        return ST_OK;
+    bool through = is_through(poll);
     enum status status = ST_OK;
     int64_t expired = 0, done = 0;
     if (through && poll->answered)
@@ -343,11 +366,11 @@ static enum status stage_finish(void *context, struct fault *fault)
 }
 
 /* "poll" is the crash point after an answer and before it is applied. */
-static const struct stage stages[] = {{"lease", stage_lease},
-                                      {"due", stage_due},
-                                      {"ask", stage_ask},
-                                      {"poll", stage_apply},
-                                      {"finish", stage_finish}};
+static const struct stage stages[] = {{"lease", stage_lease, has_no_pass},
+                                      {"due", stage_due, needs_page},
+                                      {"ask", stage_ask, has_chunk},
+                                      {"poll", stage_apply, has_answer},
+                                      {"finish", stage_finish, has_ended}};
 
 /* ---- the loop ---------------------------------------------------------------------------------------------
  */
@@ -402,33 +425,39 @@ void poll_free(struct poll_loop *poll)
     free(poll);
 }
 
-static enum status turn(struct poll_loop *poll, struct fault *fault)
+static void say_ready(struct poll_loop *poll)
 {
     struct session *session = &poll->session;
+    if (poll->refused)
+        readiness_not(session->setup->readiness, session->slot, "the provider refuses our credentials");
+    else
+        readiness_ready(session->setup->readiness, session->slot);
+}
+
+static enum status turn(struct poll_loop *poll, struct fault *fault)
+{
     if (!poll->open)
-        poll->pass_ms = clock_monotonic_ms(session->clock);
+        poll->pass_ms = clock_monotonic_ms(poll->session.clock);
     poll->retry_after_ms = -1;
-    enum status status = session_run(session, stages, sizeof stages / sizeof stages[0], fault);
-    if (status == ST_OK && (!poll->give_up || !poll->open))
-        readiness_beat(session->setup->readiness, session->slot);
-    return status;
+    return session_run(&poll->session, stages, sizeof stages / sizeof stages[0], fault);
 }
 
 enum status poll_run(struct poll_loop *poll, struct fault *fault)
 {
     struct session *session = &poll->session;
-    while (!signals_stopping()) {
+    enum status status = ST_OK;
+    while (status != ST_FATAL && !signals_stopping()) {
         int64_t left_ms = poll->next_ms - clock_monotonic_ms(session->clock);
         if (!poll->open && left_ms > 0) {
             session_sleep(left_ms < SLICE_MS ? left_ms : SLICE_MS);
             readiness_beat(session->setup->readiness, session->slot);
             continue;
         }
-        enum status status = turn(poll, fault);
-        if (status == ST_FATAL)
-            return status;
-        if (status == ST_OK && poll->failures == 0)
-            readiness_ready(session->setup->readiness, session->slot);
+        status = turn(poll, fault);
+        if (status == ST_OK)
+            say_ready(poll);
     }
-    return ST_OK;
+    if (status != ST_FATAL && poll->open)
+        status = turn(poll, fault); /* gives the leases back */
+    return status == ST_FATAL ? ST_FATAL : ST_OK;
 }

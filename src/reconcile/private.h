@@ -12,6 +12,7 @@
 struct stage {
     const char *name;
     enum status (*run)(void *context, struct fault *fault);
+    bool (*has_work)(const void *context); /* NULL: always; false: it is passed over, crash point included */
 };
 
 struct session {

@@ -119,6 +119,8 @@ enum status session_run(struct session *session, const struct stage *stages, siz
                         struct fault *fault)
 {
     for (size_t i = 0; i < count; i++) {
+        if (stages[i].has_work != NULL && !stages[i].has_work(session->context))
+            continue;
         enum status status = run_stage(session, &stages[i], fault);
         if (status != ST_OK)
             return status;

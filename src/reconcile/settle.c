@@ -50,7 +50,7 @@ static enum status move(void *context, struct fault *fault)
     return ST_OK;
 }
 
-static const struct stage stages[] = {{"settle_read", look}, {"settle_move", move}};
+static const struct stage stages[] = {{"settle_read", look, NULL}, {"settle_move", move, NULL}};
 
 enum status settle_new(const struct reconcile_setup *setup, struct metric_set *metrics,
                        struct settle **settle, struct fault *fault)

@@ -1,0 +1,10 @@
+# The reconciler alone: rows and outcomes by hand.
+belfry_program(system_reconciler SOURCES reconciler_test.c LINK belfry_harness)
+add_dependencies(system_reconciler belfry-reconciler belfry-reconciler-crash belfry-simulator)
+belfry_system(foundation_5_rec_01 system_reconciler cases/rec_01 120)
+belfry_system(foundation_5_rec_02 system_reconciler cases/rec_02 120)
+belfry_system(foundation_5_rec_06 system_reconciler cases/rec_06 180)
+belfry_system(reconciler_crash_points system_reconciler reconciler/crash_points 240)
+belfry_system(reconciler_dead_letters system_reconciler reconciler/dead_letters 120)
+belfry_system(reconciler_leaves_at_once system_reconciler reconciler/leaves_at_once 120)
+belfry_system(reconciler_settles system_reconciler reconciler/settles 120)
