@@ -47,7 +47,7 @@ void serve_finished(void *context, const struct http_exchange *exchange);
 
 /* One answer of a link; takes its result. */
 void serve_answer(struct serve *serve, struct db_answer *answer);
-/* Sends on what waits, and refuses what has waited too long or cannot be served. */
+/* Sends on what waits, and refuses what has waited too long, here or on a link, or cannot be served. */
 void serve_waiting(struct serve *serve);
 
 #endif

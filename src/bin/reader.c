@@ -56,6 +56,14 @@ static enum status reader_print(struct buffer *out, struct fault *fault)
     return ST_STOP;
 }
 
+/* A script wants the code that HTTP would give: it goes before the sentence. */
+static void reader_name_code(struct fault *fault)
+{
+    char text[FAULT_TEXT_MAX];
+    snprintf(text, sizeof text, "%s: %.300s", fault->code, fault->text);
+    memcpy(fault->text, text, sizeof text);
+}
+
 static enum status reader_page(const struct frame *frame, struct buffer *out, struct fault *fault)
 {
     static const char *const flags[] = {"limit", "cursor", "direction"};
@@ -80,7 +88,10 @@ static enum status reader_page(const struct frame *frame, struct buffer *out, st
     if (status != ST_OK)
         return status;
     reader_setup(frame, &setup);
-    return feed_page(&setup, &once, out, fault);
+    status = feed_page(&setup, &once, out, fault);
+    if (status != ST_OK)
+        reader_name_code(fault);
+    return status;
 }
 
 /* 90s 15min 24h 30d; 1 s to a year. */

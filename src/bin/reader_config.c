@@ -17,7 +17,7 @@ static const struct config_key http_keys[] = {
     KEY("statement_timeout", CONFIG_DURATION, http_settings, statement_timeout_ms, "2s", "then 503 timeout",
         .min = 10, .max = 10 * CONFIG_MIN),
     KEY("scan_max", CONFIG_COUNT, http_settings, scan_max, "2000",
-        "entries a filtered page reads; not used yet", .min = 101, .max = 100000),
+        "entries a filtered page reads at most", .min = 101, .max = 100000),
     KEY("settle_max", CONFIG_DURATION, http_settings, settle_max_ms, "30s",
         "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = CONFIG_H),
     KEY("cors_origins", CONFIG_LIST, http_settings, cors_origins, "",
@@ -57,7 +57,7 @@ static const struct config_section sections[] = {
     {.name = "feed",
      .kind = CONFIG_NAMED,
      .offset = AT(feed.feeds),
-     .help = "a feed of your own; not used yet"},
+     .help = "a feed of your own; not in this version, which refuses it"},
     SECTION("admin", AT(admin), admin_keys, "for operators"),
     SECTION("run", AT(run), run_keys, "the process"),
 };

@@ -15,7 +15,8 @@
 
 enum {
     ANSWER_GRACE_MS = 1000, /* over statement_timeout: then the server counts as lost */
-    IDLE_CLIENTS_MS = 500,  /* leaving: how long idle connections may still ask something */
+    DEADLINE_TICK_MS = 50,
+    IDLE_CLIENTS_MS = 500, /* leaving: how long idle connections may still ask something */
     POLL_HTTP = 0,
     POLL_STOP = 1,
     POLL_LINKS = 2,
@@ -188,8 +189,10 @@ static void feed_wait(struct feed *feed)
     int wait_ms = links_wait_ms(&feed->links), http_ms = http_server_wait_ms(feed->server);
     if (http_ms >= 0 && http_ms < wait_ms)
         wait_ms = http_ms;
-    if ((feed->leaving || feed->serve.waiting.count > 0) && wait_ms > 50)
-        wait_ms = 50;
+    /* Requests under way have deadlines, and so has leaving. */
+    if ((feed->leaving || feed->serve.waiting.count + feed->serve.sent.count > 0) &&
+        wait_ms > DEADLINE_TICK_MS)
+        wait_ms = DEADLINE_TICK_MS;
     (void)poll(fds, POLL_COUNT, wait_ms);
 }
 

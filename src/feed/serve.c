@@ -16,7 +16,7 @@
 
 struct asked {
     struct asked *next, *previous;
-    struct http_request *request;
+    struct http_request *request; /* NULL: answered already, for it took too long */
     struct route route;
     struct jwt_claims claims;
     struct ask ask; /* spans into this struct and the request */
@@ -24,7 +24,10 @@ struct asked {
     int tries; /* sent so often */
 };
 
-enum { TRIES_MAX = 2 /* a recovery conflict or a lost connection is tried once more */ };
+enum {
+    TRIES_MAX = 2, /* a recovery conflict or a lost connection is tried once more */
+    LATE_MS = 250  /* over statement_timeout: the server's own answer comes first where it can */
+};
 
 enum { METRIC_REQUESTS, METRIC_SECONDS, METRIC_REFUSALS, METRIC_ROWS, METRIC_WAITING, METRICS };
 
@@ -285,16 +288,32 @@ void serve_answer(struct serve *serve, struct db_answer *answer)
 {
     struct asked *asked = (struct asked *)(uintptr_t)answer->tag;
     asked_pull(&serve->sent, asked);
-    if (answer->status == ST_OK)
+    if (asked->request == NULL)
+        free(asked);
+    else if (answer->status == ST_OK)
         serve_page(serve, asked, answer->result);
     else
         serve_failed(serve, asked, answer->status, &answer->fault);
     db_result_free(answer->result);
 }
 
+/* Statements on one connection run one after another: behind slow ones a request may be late although its
+ * own statement has not begun. Its client is told in time; the statement's answer is thrown away later. */
+static void serve_late(struct serve *serve, int64_t now_ms)
+{
+    for (struct asked *asked = serve->sent.first; asked != NULL; asked = asked->next) {
+        if (now_ms - asked->since_ms <= serve->http->statement_timeout_ms + LATE_MS)
+            continue;
+        if (asked->request != NULL)
+            serve_refuse_code(serve, asked->request, "timeout", "The page took too long to read.");
+        asked->request = NULL;
+    }
+}
+
 void serve_waiting(struct serve *serve)
 {
     int64_t now_ms = clock_monotonic_ms(&serve->clock);
+    serve_late(serve, now_ms);
     while (serve->waiting.first != NULL) {
         struct asked *asked = serve->waiting.first;
         bool late = now_ms - asked->since_ms > serve->http->statement_timeout_ms;
@@ -302,7 +321,7 @@ void serve_waiting(struct serve *serve)
             break;
         asked_pull(&serve->waiting, asked);
         if (late)
-            serve_drop(serve, asked, "timeout", "The database is too busy to read the page in time.");
+            serve_drop(serve, asked, "timeout", "The page took too long to read.");
         else if (!serve_send(serve, asked))
             break;
     }

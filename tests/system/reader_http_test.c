@@ -1,6 +1,7 @@
 /* The reader beyond its pages: who may read, what is refused and how, filters, the database away, the command
  * line. */
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -241,6 +242,58 @@ Test(reader, database_away)
     client_close(&c);
 }
 
+/* Many at once, more than there are connections: each is told in time, wherever it waits. */
+struct caller {
+    const struct client *c;
+    pthread_t thread;
+    int requests;
+    int64_t slowest_ms;
+    int pages, timeouts, others;
+};
+
+static void *call(void *context)
+{
+    struct caller *caller = context;
+    for (int i = 0; i < caller->requests; i++) {
+        struct world_reply reply;
+        int64_t began = world_now_ms();
+        client_get(caller->c, FEED "?limit=5", &reply);
+        int64_t took = world_now_ms() - began;
+        caller->slowest_ms = took > caller->slowest_ms ? took : caller->slowest_ms;
+        if (reply.status == 200)
+            caller->pages++;
+        else if (reply.status == 503 && strstr(reply.body, "\"code\":\"timeout\"") != NULL)
+            caller->timeouts++;
+        else
+            caller->others++;
+        world_reply_done(&reply);
+    }
+    return NULL;
+}
+
+static void check_queue(struct client *c)
+{
+    enum { CALLERS = 100 };
+    static struct caller callers[CALLERS];
+    int timeouts = 0;
+    int64_t slowest_ms = 0;
+    memset(callers, 0, sizeof callers);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i].c = c;
+        callers[i].requests = 1;
+        cr_assert_eq(pthread_create(&callers[i].thread, NULL, call, &callers[i]), 0);
+    }
+    for (int i = 0; i < CALLERS; i++) {
+        pthread_join(callers[i].thread, NULL);
+        timeouts += callers[i].timeouts;
+        slowest_ms = callers[i].slowest_ms > slowest_ms ? callers[i].slowest_ms : slowest_ms;
+    }
+    cr_expect_eq(timeouts, CALLERS);
+    cr_expect_lt(slowest_ms, 3500, "%lld ms", (long long)slowest_ms);
+    printf("timeout: %d requests at once: %d times 503 timeout, the slowest after %lld ms\n", CALLERS,
+           timeouts, (long long)slowest_ms);
+}
+
 /* A table that is locked: 503 timeout after statement_timeout, and pages once it is free. */
 Test(reader, timeout)
 {
@@ -258,8 +311,67 @@ Test(reader, timeout)
     printf("timeout: a locked table is 503 timeout after %lld ms\n", (long long)(world_now_ms() - began));
     cr_expect_lt(world_now_ms() - began, 3500);
     world_reply_done(&reply);
+    check_queue(&c);
     world_exec(&c.w, "ROLLBACK");
-    json_decref(client_page(&c, ""));
+    world_wait("pages once the table is free", 10, answers, &c);
+    client_close(&c);
+}
+
+/* Eight users at once over few connections: nobody sees another's rows. */
+struct reader_user {
+    struct client c; /* its own token; the world is the test's */
+    char name[16];
+    pthread_t thread;
+    int pages, wrong;
+};
+
+static void *read_own(void *context)
+{
+    struct reader_user *user = context;
+    char title[64];
+    snprintf(title, sizeof title, "\"title\":\"of %s\"", user->name);
+    for (int i = 0; i < 250; i++) {
+        struct world_reply reply;
+        int found = 0;
+        client_get(&user->c, FEED "?limit=3", &reply);
+        for (const char *at = reply.body; (at = strstr(at, title)) != NULL; at++)
+            found++;
+        user->pages += reply.status == 200 && found == 3;
+        user->wrong += reply.status != 200 || found != 3;
+        world_reply_done(&reply);
+    }
+    return NULL;
+}
+
+Test(reader, many)
+{
+    enum { USERS = 8 };
+    static struct client c;
+    static struct reader_user users[USERS];
+    int pages = 0, wrong = 0;
+    client_open(&c, "reader_many");
+    for (int i = 0; i < USERS; i++) {
+        snprintf(users[i].name, sizeof users[i].name, "many%d", i);
+        world_exec(&c.w, "SELECT belfry_set_member('w', '%s', 'member')", users[i].name);
+        world_exec(
+            &c.w,
+            "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, created_at)"
+            " SELECT gen_random_uuid(), 'w', '%s', 't', 'of %s', now() FROM generate_series(1, 10)",
+            users[i].name, users[i].name);
+        client_be(&c, users[i].name);
+        users[i].c = c;
+    }
+    int64_t began = world_now_ms();
+    for (int i = 0; i < USERS; i++)
+        cr_assert_eq(pthread_create(&users[i].thread, NULL, read_own, &users[i]), 0);
+    for (int i = 0; i < USERS; i++) {
+        pthread_join(users[i].thread, NULL);
+        pages += users[i].pages;
+        wrong += users[i].wrong;
+    }
+    printf("many: %d pages of %d users in %lld ms, a new connection each; %d wrong\n", pages, USERS,
+           (long long)(world_now_ms() - began), wrong);
+    cr_expect_eq(wrong, 0);
     client_close(&c);
 }
 
