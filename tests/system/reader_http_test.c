@@ -2,6 +2,7 @@
  * line. */
 #include <criterion/criterion.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -410,5 +411,83 @@ Test(reader, once)
     cr_expect_eq(run_page(&c, "", NULL, NULL, output), 2);
     cr_expect_eq(run_page(&c, "stranger", NULL, NULL, output), 1, "not a member");
     json_decref(page);
+    client_close(&c);
+}
+
+/* ---- start and reload ---------------------------------------------------------------------------------- */
+
+/* Serves with this text behind its ini until it leaves by itself; its exit code. */
+static int start_code(struct client *c, const char *extra, char *output)
+{
+    char ini[WORLD_PATH_MAX];
+    world_write_reader_ini(&c->w, extra, ini);
+    const char *argv[] = {"-F", ini, NULL};
+    return world_run(&c->w, "src/bin/belfry-reader", argv, output, 65536);
+}
+
+static bool last_log_has(struct client *c, const char *text)
+{
+    return child_log_has(&c->w.children[c->w.child_count - 1], text);
+}
+
+Test(reader, start)
+{
+    static struct client c;
+    static char output[65536];
+    char extra[1024];
+    client_open(&c, "reader_start");
+    cr_expect_eq(start_code(&c, "[cursor]\nkeys =\nsign_with =\n", output), 2, "no cursor key");
+    cr_expect_eq(start_code(&c, "[cursor]\nkeys = 1:/nowhere/key\n", output), 2, "an unreadable key");
+    cr_expect_eq(start_code(&c, "[cursor]\nsign_with = 2\n", output), 2, "an unknown signer");
+    cr_expect_eq(start_code(&c, "[feed.posts]\nrelation = posts\n", output), 2, "a declared feed");
+    snprintf(extra, sizeof extra, "[database]\nuri = %s\n", c.w.uri);
+    cr_expect_eq(start_code(&c, extra, output), 1, "a role without belfry_reader's settings");
+    cr_expect(last_log_has(&c, "statement_timeout"), "says which setting");
+    world_exec(&c.w, "UPDATE schema_version SET oldest_ok = 1000 WHERE version = (SELECT max(version) FROM"
+                     " schema_version)");
+    cr_expect_eq(start_code(&c, NULL, output), 4, "a schema for newer binaries");
+    cr_expect(last_log_has(&c, "upgrade"), "says what to do");
+    client_close(&c);
+}
+
+/* The new key everywhere, then the switch, then the old one dropped: cursors live through it. */
+Test(reader, keys)
+{
+    static struct client c;
+    char path[WORLD_PATH_MAX + 16], extra[WORLD_PATH_MAX * 3], base[64], query[URL_MAX - 256];
+    client_open(&c, "reader_keys");
+    put_rows(&c, "u1", 30, "2026-03-21T09:00:00Z");
+    json_t *page = client_page(&c, "limit=5");
+    snprintf(query, sizeof query, "limit=5&cursor=%s", page_cursor(page));
+    json_decref(page);
+    snprintf(path, sizeof path, "%s/new.hex", c.w.folder);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file);
+    for (int i = 0; i < 64; i++)
+        fputc('a', file);
+    fclose(file);
+    snprintf(extra, sizeof extra, "[cursor]\nkeys = 1:%s/keys.hex 2:%s\nsign_with = 2\n", c.w.folder, path);
+    child_stop(c.reader);
+    c.reader = world_reader(&c.w, extra, base);
+    strcpy(c.base, base);
+    page = client_page(&c, query);
+    snprintf(query, sizeof query, "limit=5&cursor=%s", page_cursor(page));
+    json_decref(page);
+    snprintf(extra, sizeof extra, "[cursor]\nkeys = 2:%s\nsign_with = 2\n", path);
+    child_stop(c.reader);
+    c.reader = world_reader(&c.w, extra, base);
+    strcpy(c.base, base);
+    json_decref(client_page(&c, query));
+    /* Another secret under the same id, by SIGHUP: the old cursors are forgeries now. */
+    file = fopen(path, "w");
+    cr_assert_not_null(file);
+    for (int i = 0; i < 64; i++)
+        fputc('b', file);
+    fclose(file);
+    child_signal(c.reader, SIGHUP);
+    child_wait_log(c.reader, "READ-RELOAD", 5);
+    char refused[URL_MAX];
+    snprintf(refused, sizeof refused, FEED "?%s", query);
+    client_refused(&c, refused, 400, "invalid_cursor");
     client_close(&c);
 }
