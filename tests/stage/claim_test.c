@@ -117,6 +117,8 @@ Test(claim, two_parts_one_stale)
     cr_assert_eq(offsets_read(f->db, &f->scope, rows, 2, &fault), ST_OK);
     cr_assert_eq(offsets_judge(&f->parts[0], &rows[0]), OFFSETS_HELD);
     cr_assert_eq(offsets_judge(&f->parts[1], &rows[1]), OFFSETS_LOST);
+    printf("partition 1 taken over: offsets moved to %lld and %lld of 1 and 1, rows stored %lld\n",
+           (long long)rows[0].next_offset, (long long)rows[1].next_offset, (long long)outcome.notifications);
     db_close(other);
     fixture_close(f);
 }
