@@ -77,12 +77,12 @@ enum config_flags { CONFIG_REQUIRED = 1 }; /* --help says so; config_require enf
 struct config_key {
     const char *key;
     enum config_type type;
+    unsigned flags;       /* enum config_flags */
     size_t offset;        /* in the section's struct */
     const char *fallback; /* the default as it stands in the shipped ini; "" is empty */
     int64_t min, max;     /* durations in ms, sizes in bytes, counts; both 0: no bounds */
     const char *help;     /* one line */
     const char *choices;  /* "debug|info|warn|error" */
-    unsigned flags;
 };
 
 enum config_section_kind {

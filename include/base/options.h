@@ -20,11 +20,11 @@ enum options_standard { /* which of the shared flags a binary takes, beyond -F -
 };
 
 struct option_row {
-    char letter;          /* 0: none */
+    char letter; /* 0: none */
+    bool repeatable;
     const char *name;     /* without "--"; NULL: none */
     const char *argument; /* how --help calls the value; NULL: takes none */
     const char *help;
-    bool repeatable;
     const char *section, *key; /* the config key it stands for; NULL: found in options.found */
 };
 

@@ -359,7 +359,7 @@ static enum status visit_line(void *context, const struct config_line *line, str
 static bool is_secret(const struct config_entry *entry)
 {
     struct buffer shown;
-    buffer_init(&shown, CONFIG_FILE_BYTES_MAX * 2);
+    buffer_init(&shown, (size_t)2 * CONFIG_FILE_BYTES_MAX);
     config_mask(entry, &shown);
     bool secret = !span_is(buffer_span(&shown), entry->value);
     buffer_done(&shown);

@@ -134,13 +134,13 @@ struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row 
     size_t cells = 0;
     set->rows = rows;
     set->count = count;
-    set->first = calloc(count, sizeof *set->first);
+    set->first = calloc(count + 1, sizeof *set->first);
     for (size_t i = 0; i < count && set->first != NULL; i++) {
         assert(row_is_sound(&rows[i]));
         set->first[i] = cells;
         cells += value_count(&rows[i]) * cells_of_series(&rows[i]);
     }
-    set->cells = calloc(cells, sizeof *set->cells);
+    set->cells = calloc(cells + 1, sizeof *set->cells);
     if (set->first == NULL || set->cells == NULL) {
         set_free(set);
         return NULL;

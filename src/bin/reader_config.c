@@ -5,8 +5,7 @@
 
 static const struct config_key database_keys[] = {
     DATABASE_URI_ROW,
-    KEY("read_uri", CONFIG_URI, database_settings, read_uri, "",
-        "pages from a replica; empty: uri"),
+    KEY("read_uri", CONFIG_URI, database_settings, read_uri, "", "pages from a replica; empty: uri"),
     DATABASE_PREPARED_ROW,
 };
 
@@ -15,11 +14,11 @@ static const struct config_key http_keys[] = {
     KEY("max_connections", CONFIG_COUNT, http_settings, max_connections, "1024", "at once", .min = 1,
         .max = 65536),
     KEY("statement_timeout", CONFIG_DURATION, http_settings, statement_timeout_ms, "2s", "then 503 timeout",
-        .min = 10, .max = 10 * CONFIG_MIN),
+        .min = 10, .max = MINUTES(10)),
     KEY("scan_max", CONFIG_COUNT, http_settings, scan_max, "2000",
         "entries a filtered page reads at most", .min = 101, .max = 100000),
     KEY("settle_max", CONFIG_DURATION, http_settings, settle_max_ms, "30s",
-        "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = CONFIG_H),
+        "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = HOURS(1)),
     KEY("cors_origins", CONFIG_LIST, http_settings, cors_origins, "",
         "origins of web pages that may read; not used yet"),
 };
@@ -42,7 +41,7 @@ static const struct config_key cursor_keys[] = {
     KEY("sign_with", CONFIG_TEXT, feed_settings, cursor.sign_with, "",
         "the id that signs; empty: the only one"),
     KEY("cursor_ttl", CONFIG_DURATION, feed_settings, cursor.cursor_ttl_ms, "0",
-        "a cursor's life; 0: for ever", .min = 0, .max = (int64_t)3650 * CONFIG_D),
+        "a cursor's life; 0: for ever", .min = 0, .max = DAYS(3650)),
 };
 
 static const struct config_key run_keys[] = {RUN_ROWS};

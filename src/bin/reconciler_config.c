@@ -9,23 +9,21 @@ static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value =
 
 static const struct config_key reconcile_keys[] = {
     KEY("receipt_delay", CONFIG_DURATION, reconcile_settings, receipt_delay_ms, "15min",
-        "from the send to the first look", .min = 0, .max = CONFIG_D),
+        "from the send to the first look", .min = 0, .max = DAYS(1)),
     KEY("poll_interval", CONFIG_DURATION, reconcile_settings, poll_interval_ms, "60s", "between looks",
-        .min = 50, .max = CONFIG_D),
+        .min = 50, .max = DAYS(1)),
     KEY("receipt_max_age", CONFIG_DURATION, reconcile_settings, receipt_max_age_ms, "24h",
-        "then an answered look without a receipt is the last", .min = CONFIG_S,
-        .max = (int64_t)30 * CONFIG_D),
+        "then an answered look without a receipt is the last", .min = SECONDS(1), .max = DAYS(30)),
     KEY("receipt_chunk", CONFIG_COUNT, reconcile_settings, receipt_chunk, "300", "ids a request", .min = 1,
         .max = 1000),
     KEY("lease", CONFIG_DURATION, reconcile_settings, lease_ms, "60s",
-        "how long due batches belong to their taker", .min = CONFIG_S, .max = CONFIG_D),
+        "how long due batches belong to their taker", .min = SECONDS(1), .max = DAYS(1)),
     KEY("token_stale_after", CONFIG_DURATION, reconcile_settings, token_stale_after_ms, "270d",
-        "then a silent device is not pushed to; not used yet", .min = CONFIG_D,
-        .max = (int64_t)3650 * CONFIG_D),
+        "then a silent device is not pushed to; not used yet", .min = DAYS(1), .max = DAYS(3650)),
     KEY("notification_retention", CONFIG_DURATION, reconcile_settings, notification_retention_ms, "365d",
-        "then removed; not used yet", .min = CONFIG_D, .max = (int64_t)36500 * CONFIG_D),
+        "then removed; not used yet", .min = DAYS(1), .max = DAYS(36500)),
     KEY("dispatch_retention", CONFIG_DURATION, reconcile_settings, dispatch_retention_ms, "90d",
-        "then removed; not used yet", .min = CONFIG_D, .max = (int64_t)36500 * CONFIG_D),
+        "then removed; not used yet", .min = DAYS(1), .max = DAYS(36500)),
 };
 
 static const struct config_key admin_keys[] = {

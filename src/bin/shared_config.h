@@ -5,12 +5,21 @@
 #include "base/config.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "io/settings.h"
 #include "run_settings.h"
 
 extern const struct config_key topics_keys[6];
 extern const struct config_key provider_keys[9];
+
+/* Bounds: durations in milliseconds, sizes in bytes. */
+#define SECONDS(count) (INT64_C(1000) * (count))
+#define MINUTES(count) (INT64_C(60000) * (count))
+#define HOURS(count)   (INT64_C(3600000) * (count))
+#define DAYS(count)    (INT64_C(86400000) * (count))
+#define KIB(count)     (INT64_C(1024) * (count))
+#define MIB(count)     (INT64_C(1048576) * (count))
 
 #define KEY_COUNT(keys) (sizeof(keys) / sizeof *(keys))
 
@@ -34,14 +43,11 @@ extern const struct config_key provider_keys[9];
         "off behind a pooler that cannot keep them")
 #define RUN_ROWS                                                                                             \
     KEY("shutdown_timeout", CONFIG_DURATION, run_settings, shutdown_timeout_ms, "25s",                       \
-        "to drain and leave after SIGTERM", .min = CONFIG_S, .max = CONFIG_H),                               \
+        "to drain and leave after SIGTERM", .min = SECONDS(1), .max = HOURS(1)),                             \
         KEY("log_level", CONFIG_CHOICE, run_settings, log_level, "info", "what is logged",                   \
             .choices = "debug|info|warn|error"),                                                             \
         KEY("log_format", CONFIG_CHOICE, run_settings, log_format, "json", "text is for people",             \
             .choices = "json|text")
 /* clang-format on */
-
-/* Durations for bounds, in milliseconds. */
-enum { CONFIG_S = 1000, CONFIG_MIN = 60 * CONFIG_S, CONFIG_H = 60 * CONFIG_MIN, CONFIG_D = 24 * CONFIG_H };
 
 #endif

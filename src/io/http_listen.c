@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,7 +66,5 @@ uint16_t http_listen_port(int fd)
     if (getsockname(fd, (struct sockaddr *)&address, &bytes) != 0 ||
         getnameinfo((struct sockaddr *)&address, bytes, NULL, 0, port, sizeof port, NI_NUMERICSERV) != 0)
         return 0;
-    unsigned number = 0;
-    (void)sscanf(port, "%5u", &number);
-    return (uint16_t)number;
+    return (uint16_t)strtoul(port, NULL, 10);
 }

@@ -16,8 +16,10 @@ static void add_string(struct buffer *out, struct span text)
             buffer_printf(out, "\\%c", byte);
         else if (byte < 0x20 || byte == 0x7f)
             buffer_printf(out, "\\u%04x", byte);
+        else if (byte >= 0x80 && !valid)
+            buffer_add_byte(out, '?');
         else
-            buffer_add_byte(out, byte >= 0x80 && !valid ? '?' : text.at[i]);
+            buffer_add_byte(out, text.at[i]);
     }
     buffer_add_byte(out, '"');
 }

@@ -231,6 +231,7 @@ struct head {
     uint64_t length;
 };
 
+/* The library's signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
                                  const char *value, size_t value_bytes)
 {
@@ -366,7 +367,7 @@ void http_request_reply(struct http_request *request, const struct http_reply *r
 }
 
 /* The library asks once with the head, then with each piece of the body, then with none left, and once more
- * when a suspended connection was resumed. */
+ * when a suspended connection was resumed. Its signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, const char *url,
                                  const char *method, const char *version, const char *bytes, size_t *count,
                                  void **own)

@@ -6,13 +6,13 @@
 #include <string.h>
 
 static const struct option_row rows[] = {
-    {0, "create-topics", NULL, "create", false, NULL, NULL},
-    {0, "seek", "TOPIC:PARTITION=OFFSET|end", "seek", true, NULL, NULL},
-    {0, "check-events", "FILE", "check", false, NULL, NULL},
+    {0, false, "create-topics", NULL, "create", NULL, NULL},
+    {0, true, "seek", "TOPIC:PARTITION=OFFSET|end", "seek", NULL, NULL},
+    {0, false, "check-events", "FILE", "check", NULL, NULL},
 };
 static const struct option_row page_rows[] = {
-    {0, "feed", "NAME", "feed", false, NULL, NULL},
-    {'n', "limit", "N", "limit", false, NULL, NULL},
+    {0, false, "feed", "NAME", "feed", NULL, NULL},
+    {'n', false, "limit", "N", "limit", NULL, NULL},
 };
 static const struct option_command commands[] = {{"page", "print a page", page_rows, 2}};
 static const struct options_table full = {OPTIONS_KAFKA, "events", rows, 3, commands, 1};
