@@ -5,10 +5,11 @@
  * is left. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "kafka_private.h"
 
-enum { ASK_TIMEOUT_MS = 5000 };
+enum { ASK_TIMEOUT_MS = 5000, ASK_TRIES = 15, ASK_AGAIN_NS = 200 * 1000 * 1000 };
 
 static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
                                  struct kafka_seat *seats, struct fault *fault)
@@ -29,14 +30,29 @@ static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka
     return status;
 }
 
+/* A leader may just be changing, or the topic be seconds old: asked again for a while. */
+static rd_kafka_resp_err_t ask_watermarks(struct kafka_consumer *consumer,
+                                          const rd_kafka_topic_partition_t *partition,
+                                          struct kafka_seat *seat)
+{
+    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (int i = 0; i < ASK_TRIES; i++) {
+        error = rd_kafka_query_watermark_offsets(consumer->client.rk, partition->topic, partition->partition,
+                                                 &seat->low, &seat->high, ASK_TIMEOUT_MS);
+        if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__TIMED_OUT) {
+            break;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
+    }
+    return error;
+}
+
 static enum status ask_offsets(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
                                struct kafka_seat *seats, struct fault *fault)
 {
     enum status status = ask_committed(consumer, list, seats, fault);
     for (int i = 0; i < list->cnt && status == ST_OK; i++) {
-        rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-            consumer->client.rk, list->elems[i].topic, list->elems[i].partition, &seats[i].low,
-            &seats[i].high, ASK_TIMEOUT_MS);
+        rd_kafka_resp_err_t error = ask_watermarks(consumer, &list->elems[i], &seats[i]);
         if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
             status = kafka_fault(fault, error, NULL);
         }
