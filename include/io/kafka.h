@@ -19,7 +19,7 @@
 #include "base/span.h"
 #include "base/status.h"
 
-enum { KAFKA_TOPICS_MAX = 8, KAFKA_HEADERS_MAX = 64, KAFKA_PARTITIONS_MAX = 10000 };
+enum { KAFKA_TOPICS_MAX = 8, KAFKA_HEADERS_MAX = 64, KAFKA_PARTITIONS_MAX = 4096 };
 
 /* One record header. value.at is NULL when the value is null. */
 struct kafka_header {
@@ -139,6 +139,9 @@ MUST_USE enum status kafka_consumer_rejoin(struct kafka_consumer *consumer, stru
 /* The watermarks as last heard, without asking: the lag is high − position. -1: unknown. */
 void kafka_consumer_watermarks(struct kafka_consumer *consumer, int topic, int32_t partition, int64_t *low,
                                int64_t *high);
+/* Asks for them anew (low and high of the seat); blocks for seconds at most. */
+MUST_USE enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat,
+                                                   struct fault *fault);
 /* Partitions held. */
 size_t kafka_consumer_held(const struct kafka_consumer *consumer);
 /* True while a subscribed topic is missing; name it. */

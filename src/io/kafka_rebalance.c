@@ -31,14 +31,13 @@ static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka
 }
 
 /* A leader may just be changing, or the topic be seconds old: asked again for a while. */
-static rd_kafka_resp_err_t ask_watermarks(struct kafka_consumer *consumer,
-                                          const rd_kafka_topic_partition_t *partition,
-                                          struct kafka_seat *seat)
+static rd_kafka_resp_err_t ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat)
 {
+    const char *topic = consumer->topics[seat->topic];
     rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
     for (int i = 0; i < ASK_TRIES; i++) {
-        error = rd_kafka_query_watermark_offsets(consumer->client.rk, partition->topic, partition->partition,
-                                                 &seat->low, &seat->high, ASK_TIMEOUT_MS);
+        error = rd_kafka_query_watermark_offsets(consumer->client.rk, topic, seat->partition, &seat->low,
+                                                 &seat->high, ASK_TIMEOUT_MS);
         if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__TIMED_OUT) {
             break;
         }
@@ -52,13 +51,20 @@ static enum status ask_offsets(struct kafka_consumer *consumer, const rd_kafka_t
 {
     enum status status = ask_committed(consumer, list, seats, fault);
     for (int i = 0; i < list->cnt && status == ST_OK; i++) {
-        rd_kafka_resp_err_t error = ask_watermarks(consumer, &list->elems[i], &seats[i]);
+        rd_kafka_resp_err_t error = ask_watermarks(consumer, &seats[i]);
         if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
             status = kafka_fault(fault, error, NULL);
         }
         seats[i].start = seats[i].low;
     }
     return status;
+}
+
+enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat,
+                                          struct fault *fault)
+{
+    rd_kafka_resp_err_t error = ask_watermarks(consumer, seat);
+    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? ST_OK : kafka_fault(fault, error, NULL);
 }
 
 static struct kafka_seat *seats_make(const struct kafka_consumer *consumer,

@@ -1,0 +1,61 @@
+/* What ingest counts. Every number here is for people and alarms; the books are in partition_offsets. */
+#include "ingest_private.h"
+
+static const char *const topics[] = {"events", "devices", NULL};
+static const char *const stages[] = {"consume", "parse", "dead_letter", "claim", "commit", NULL};
+static const char *const changes[] = {"registered", "moved", "disabled", "seen", "ignored", NULL};
+static const char *const codes[] = {"json",    "not_object", "field", "nul",
+                                    "too_big", "sqlstate",   "other", NULL};
+static const double batch_buckets[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
+
+const struct metric_row ingest_metric_rows[INGEST_METRICS] = {
+    [M_RECORDS] = {.name = "belfry_ingest_records_total",
+                   .help = "Records taken from Kafka and committed.",
+                   .label = "topic",
+                   .values = topics},
+    [M_TOMBSTONES] = {.name = "belfry_tombstones_total", .help = "Records with a null value, skipped."},
+    [M_NOTIFICATIONS] = {.name = "belfry_notifications_total", .help = "Notifications stored."},
+    [M_DUPLICATES] = {.name = "belfry_duplicates_total", .help = "Recipients whose key was claimed already."},
+    [M_MISMATCHES] = {.name = "belfry_duplicate_mismatch_total",
+                      .help = "Duplicates whose content differs from the first's; the first wins."},
+    [M_ERASED] = {.name = "belfry_erased_total", .help = "Recipients not stored because they were erased."},
+    [M_DISPATCHES] = {.name = "belfry_dispatches_total",
+                      .help = "Dispatches queued, suppressed ones included."},
+    [M_SUPPRESSED] = {.name = "belfry_dispatches_suppressed_total",
+                      .help = "Dispatches suppressed at once: push off, expired or too old."},
+    [M_DEVICE_CHANGES] = {.name = "belfry_device_changes_total",
+                          .help = "Device records by what they did.",
+                          .label = "change",
+                          .values = changes},
+    [M_DEAD_LETTERS] = {.name = "belfry_dead_letters_total",
+                        .help = "Records sent to the dead letter topic, by reason.",
+                        .label = "code",
+                        .values = codes},
+    [M_LOST_OFFSETS] = {.name = "belfry_lost_offsets_total",
+                        .help = "Records gone from Kafka before they were read (below the low watermark)."},
+    [M_STAGE_SECONDS] = {.name = "belfry_ingest_stage_seconds",
+                         .help = "Time a batch spent in a stage.",
+                         .type = METRIC_HISTOGRAM,
+                         .label = "stage",
+                         .values = stages,
+                         .buckets = metric_buckets_seconds},
+    [M_BATCH_EVENTS] = {.name = "belfry_ingest_batch_records",
+                        .help = "Records of a batch.",
+                        .type = METRIC_HISTOGRAM,
+                        .buckets = batch_buckets},
+    [M_RETRIES] = {.name = "belfry_ingest_retries_total",
+                   .help = "Statements that failed for the moment and were run again."},
+    [M_ALARMS] = {.name = "belfry_ingest_unknown_sqlstate_total",
+                  .help = "Failures with an SQLSTATE nobody foresaw; retried for ever. Look at the log."},
+    [M_REBALANCES] = {.name = "belfry_ingest_rebalances_total",
+                      .help = "Assignments of partitions received."},
+    [M_PARTITIONS] = {.name = "belfry_ingest_partitions", .help = "Partitions held.", .type = METRIC_GAUGE},
+    [M_LAG] = {.name = "belfry_ingest_lag_records",
+               .help = "Records behind the high watermark, partitions held.",
+               .type = METRIC_GAUGE,
+               .label = "topic",
+               .values = topics},
+    [M_RETENTION_UNKNOWN] = {.name = "belfry_key_retention_unverified",
+                             .help = "1 when Kafka did not tell the events topic's retention.",
+                             .type = METRIC_GAUGE},
+};
