@@ -98,6 +98,9 @@ const struct config_table dispatcher_table = {.sections = sections, .section_cou
 
 static const struct option_row rows[] = {
     {.name = "create-topics", .help = "create the topics that are missing, and exit"},
+    {.name = "partitions", .argument = "N", .help = "with --create-topics: partitions of each (12)"},
+    {.name = "replication", .argument = "N", .help = "with --create-topics: copies (the broker's default)"},
+    {.name = "retention-hours", .argument = "N", .help = "with --create-topics: how long records stay (168)"},
     {.name = "check-events",
      .argument = "FILE",
      .help = "say what is wrong with each line of a file, and exit"},

@@ -56,7 +56,7 @@ struct offsets_scope ingest_scope(const struct ingest *ingest, int topic)
 void ingest_say_stopped(struct ingest *ingest, const char *what, const struct fault *fault)
 {
     char reason[READINESS_REASON_MAX];
-    (void)snprintf(reason, sizeof reason, "%.60s: %s %.40s %.80s", what, fault->code, fault->field,
+    (void)snprintf(reason, sizeof reason, "%.50s: %.30s %.30s %.70s", what, fault->code, fault->field,
                    fault->text);
     readiness_not(ingest->setup.readiness, ingest->ready_slot, reason);
     if (strcmp(ingest->stop_code, fault->code) != 0) {

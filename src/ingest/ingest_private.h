@@ -117,6 +117,7 @@ struct ingest {
     int64_t full_since_ms;    /* the forming batch is full and waits; 0: it is not */
     int64_t rejoin_at_ms;     /* the group was left; go back in then; 0: we are in it */
     int64_t lag_told_ms;
+    bool seated;                    /* in the group, perhaps with no partition */
     bool more;                      /* Kafka had more than the forming batch could take */
     bool retention_unchecked;       /* the events topic was missing when its configuration was asked for */
     char stop_code[FAULT_CODE_MAX]; /* of the last ST_STOP that was logged; "": none */

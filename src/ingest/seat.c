@@ -90,18 +90,6 @@ static enum status decide(struct ingest *ingest, struct kafka_seat *seat, struct
     return ST_OK;
 }
 
-static enum status start_all(struct ingest *ingest, const struct offsets_scope *scope,
-                             const struct offsets_seat *rows, size_t count, struct fault *fault)
-{
-    size_t started = 0;
-    enum status status = offsets_start(ingest->db, scope, rows, count, &started, fault);
-    if (status == ST_OK && started < count) {
-        fault_set(fault, "fence", "%zu of %zu partitions were taken over at once", count - started, count);
-        status = ST_RETRY;
-    }
-    return status;
-}
-
 static enum status add_seats(struct ingest *ingest, int topic, const struct offsets_seat *rows, size_t count,
                              struct fault *fault)
 {
@@ -146,7 +134,7 @@ static enum status take_topic(struct ingest *ingest, int topic, struct kafka_sea
         }
     }
     if (status == ST_OK && found > 0) {
-        status = start_all(ingest, &scope, rows, found, fault);
+        status = offsets_start(ingest->db, &scope, rows, found, fault);
     }
     if (status == ST_OK && found > 0) {
         status = add_seats(ingest, topic, rows, found, fault);
