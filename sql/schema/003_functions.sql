@@ -51,8 +51,10 @@ BEGIN
         END IF; -- else another session was faster: look again
     END LOOP;
 
-    -- disabled_at too: a rewind revives no token the provider called dead.
-    IF p_at < greatest(device.source_at, device.disabled_at) THEN
+    -- A rewind brings the last registration again and must not revive a token the provider called dead; but one
+    -- made since then counts, even where it was made before the receipt came and arrives after it.
+    IF p_at < device.source_at
+       OR (device.disabled_reason = 'DeviceNotRegistered' AND p_at <= device.source_at) THEN
         RETURN 'ignored';
     END IF;
     IF p_enable THEN
