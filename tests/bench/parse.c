@@ -28,7 +28,7 @@ int main(int argc, char **argv)
     struct event event;
     struct fault fault;
     const struct wire_record record = {
-        .value = {value, sizeof value - 1}, .timestamp_us = 1, .now_us = 2, .bytes_max = 1024 * 1024};
+        .value = {value, sizeof value - 1}, .timestamp_us = 1, .now_us = 2, .bytes_max = 1 << 20};
     arena_init(&arena, EVENT_ARENA_BYTES_MAX);
     double start = seconds();
     for (long i = 0; i < count; i++) {

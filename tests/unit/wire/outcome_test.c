@@ -110,11 +110,12 @@ Test(outcome, hostile_text_is_cut_and_cleaned)
         outcome_encode(&out, &outcome);
         cr_assert_not(out.failed, "%zu bytes", out.bytes);
         cr_assert_eq(parse(buffer_span(&out), &back), ST_OK, "%zu: %s %s", i, fault.field, fault.text);
-        cr_assert_leq(back.detail.bytes, 3 * DISPATCH_DETAIL_MAX);
+        cr_assert_leq(back.detail.bytes, (size_t)3 * DISPATCH_DETAIL_MAX);
     }
     /* On a character's border: 199 bytes, then the euro sign's three. */
     memset(text, 'a', sizeof text);
-    memcpy(text + DISPATCH_DETAIL_MAX - 1, "\xe2\x82\xac", 3);
+    snprintf(text + DISPATCH_DETAIL_MAX - 1, 4, "\xe2\x82\xac");
+    text[DISPATCH_DETAIL_MAX + 2] = 'a';
     outcome.ticket = outcome.error = span_of("x");
     outcome.detail = (struct span){text, sizeof text};
     buffer_reset(&out);
@@ -239,10 +240,11 @@ Test(outcome, random_round_trips)
                                            " ", "\x1f",     "/",  "0"};
         char texts[4][64];
         for (int t = 0; t < 4; t++) {
-            texts[t][0] = '\0';
+            size_t bytes = 0;
             for (int k = 0; k <= (int)((state >> 30) % 14); k++) {
                 state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-                strcat(texts[t], pool[(state >> 40) % 10]);
+                bytes += (size_t)snprintf(texts[t] + bytes, sizeof texts[t] - bytes, "%s",
+                                          pool[(state >> 40) % 10]);
             }
         }
         struct outcome outcome = example();
