@@ -53,9 +53,14 @@ struct feed_once {
 MUST_USE enum status feed_page(const struct feed_setup *setup, const struct feed_once *once,
                                struct buffer *out, struct fault *fault);
 
-/* Appends a development token that lasts ttl_ms from now. ST_REJECT: usage or configuration. Blocking file
- * reads. */
-MUST_USE enum status feed_token(const struct auth_settings *settings, const struct clock *clock,
-                                struct span sub, int64_t ttl_ms, struct buffer *out, struct fault *fault);
+struct feed_grant {
+    struct span sub; /* the user */
+    int64_t ttl_ms;  /* from now_us on */
+    int64_t now_us;
+};
+
+/* Appends a development token. ST_REJECT: usage or configuration. Blocking file reads. */
+MUST_USE enum status feed_token(const struct auth_settings *settings, const struct feed_grant *asked,
+                                struct buffer *out, struct fault *fault);
 
 #endif

@@ -28,6 +28,7 @@ struct parameters_input {
 struct ask {
     struct page_query query;
     uint64_t fingerprint; /* of the query, for the next cursor */
+    int64_t now_us;       /* when it was asked: the next cursor's age counts from here */
 };
 
 /* ST_REJECT: fault.code is the code for the client (invalid_parameter, unknown_parameter, repeated_parameter,
@@ -41,7 +42,6 @@ int parameters_limit(struct span text);
 
 /* The cursor that goes on at `at`. text holds CURSOR_TEXT_MAX + 1 bytes. */
 MUST_USE enum status parameters_next_cursor(const struct ask *ask, struct page_position at,
-                                            const struct cursor_keys *keys, int64_t now_us, char *text,
-                                            struct fault *fault);
+                                            const struct cursor_keys *keys, char *text, struct fault *fault);
 
 #endif

@@ -19,10 +19,7 @@
 
 struct asked; /* one request that waits for the database */
 
-struct asked_list {
-    struct asked *first, *last;
-    size_t count;
-};
+enum { SERVE_SENT_MAX = LINKS_COUNT * LINKS_DEPTH };
 
 struct serve {
     const struct feed_settings *settings;
@@ -32,7 +29,10 @@ struct serve {
     struct links *links;
     bool fit; /* the database was found to be one this binary can read; before that nothing is sent */
     struct metric_set *metrics;
-    struct asked_list waiting, sent;
+    struct asked *first, *last; /* what waits, the oldest first */
+    size_t waiting;
+    struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */
+    size_t sent_count;
     struct buffer body; /* of the page being answered; its memory is kept */
 };
 

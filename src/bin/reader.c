@@ -119,12 +119,13 @@ static enum status reader_token(const struct frame *frame, struct buffer *out, s
 {
     const struct reader_settings *settings = frame->settings;
     const char *sub = options_value(frame->options, "sub", 0), *ttl = options_value(frame->options, "ttl", 0);
-    int64_t ttl_ms = 3600000;
-    if (ttl != NULL && !reader_read_ttl(ttl, &ttl_ms)) {
+    struct feed_grant grant = {
+        .sub = span_of(sub), .ttl_ms = 3600000, .now_us = clock_wall_us(&frame->clock)};
+    if (ttl != NULL && !reader_read_ttl(ttl, &grant.ttl_ms)) {
         fault_set(fault, "usage", "--ttl takes a duration of 1s to 365d, such as 15min");
         return ST_REJECT;
     }
-    return feed_token(&settings->feed.auth, &frame->clock, span_of(sub), ttl_ms, out, fault);
+    return feed_token(&settings->feed.auth, &grant, out, fault);
 }
 
 static enum status reader_once(struct frame *frame, bool *handled, enum exit_code *code, struct fault *fault)

@@ -4,16 +4,19 @@
 
 #include "base/utf8.h"
 
-enum status auth_check(const struct auth_settings *settings, const struct jwt_keys *keys,
-                       struct span authorization, int64_t now_us, struct jwt_claims *claims,
-                       struct fault *fault)
+struct jwt_rules auth_rules(const struct auth_settings *settings, const struct jwt_keys *keys)
 {
-    struct jwt_rules rules = {.keys = keys, .issuer = settings->issuer, .audience = settings->audience};
+    return (struct jwt_rules){.keys = keys, .issuer = settings->issuer, .audience = settings->audience};
+}
+
+enum status auth_check(const struct jwt_rules *rules, struct span authorization, int64_t now_us,
+                       struct jwt_claims *claims, struct fault *fault)
+{
     struct jwt_claims found;
     struct span token;
     enum status status = jwt_bearer(authorization, &token, fault);
     if (status == ST_OK)
-        status = jwt_verify(&rules, token, now_us, &found, fault);
+        status = jwt_verify(rules, token, now_us, &found, fault);
     if (status == ST_OK && !utf8_is_text(span_of(found.sub))) {
         fault_set(fault, JWT_INVALID, "The token names no usable user.");
         status = ST_REJECT;

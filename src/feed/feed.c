@@ -190,8 +190,7 @@ static void feed_wait(struct feed *feed)
     if (http_ms >= 0 && http_ms < wait_ms)
         wait_ms = http_ms;
     /* Requests under way have deadlines, and so has leaving. */
-    if ((feed->leaving || feed->serve.waiting.count + feed->serve.sent.count > 0) &&
-        wait_ms > DEADLINE_TICK_MS)
+    if ((feed->leaving || feed->serve.waiting + feed->serve.sent_count > 0) && wait_ms > DEADLINE_TICK_MS)
         wait_ms = DEADLINE_TICK_MS;
     (void)poll(fds, POLL_COUNT, wait_ms);
 }
@@ -219,7 +218,7 @@ static bool feed_left(struct feed *feed)
     int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
     if (since_ms >= feed->setup.shutdown_timeout_ms)
         return true;
-    if (feed->serve.waiting.count + feed->serve.sent.count > 0)
+    if (feed->serve.waiting + feed->serve.sent_count > 0)
         return false;
     return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
 }

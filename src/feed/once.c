@@ -19,7 +19,7 @@ static enum status once_usage(struct fault *fault, const char *field, const char
 }
 
 static enum status once_write(const struct ask *ask, const struct db_result *result, const struct keys *keys,
-                              int64_t now_us, struct buffer *out, struct fault *fault)
+                              struct buffer *out, struct fault *fault)
 {
     char next_cursor[CURSOR_TEXT_MAX + 1] = "";
     struct page page;
@@ -29,8 +29,7 @@ static enum status once_write(const struct ask *ask, const struct db_result *res
         return ST_STOP;
     }
     if (page.has_more) {
-        enum status status =
-            parameters_next_cursor(ask, page.next, &keys->cursor, now_us, next_cursor, fault);
+        enum status status = parameters_next_cursor(ask, page.next, &keys->cursor, next_cursor, fault);
         if (status != ST_OK)
             return status;
     }
@@ -89,23 +88,23 @@ enum status feed_page(const struct feed_setup *setup, const struct feed_once *on
     if (status == ST_OK)
         status = once_read(setup, &ask.query, &result, fault);
     if (status == ST_OK)
-        status = once_write(&ask, result, &keys, input.now_us, out, fault);
+        status = once_write(&ask, result, &keys, out, fault);
     db_result_free(result);
     keys_wipe(&keys);
     return status;
 }
 
-enum status feed_token(const struct auth_settings *settings, const struct clock *clock, struct span sub,
-                       int64_t ttl_ms, struct buffer *out, struct fault *fault)
+enum status feed_token(const struct auth_settings *settings, const struct feed_grant *asked,
+                       struct buffer *out, struct fault *fault)
 {
     struct jwt_keys keys;
-    int64_t now_s = clock_wall_us(clock) / 1000000;
+    int64_t now_s = asked->now_us / 1000000;
     struct jwt_grant grant = {
-        .sub = sub,
+        .sub = asked->sub,
         .issuer = settings->issuer,
         .audience = settings->audience,
         .issued_at_s = now_s,
-        .expires_at_s = now_s + ttl_ms / 1000,
+        .expires_at_s = now_s + asked->ttl_ms / 1000,
     };
     enum status status = keys_load_auth(settings, &keys, NULL, fault);
     if (status != ST_OK)

@@ -119,14 +119,14 @@ static enum status parameters_traversal(const struct span *values, struct cursor
     struct span direction = values[PARAMETER_DIRECTION], contract = values[PARAMETER_CONTRACT];
     expected->direction_given = direction.at != NULL;
     expected->direction = CURSOR_OLDER;
-    if (span_is(direction, "newer"))
+    if (direction.at != NULL && span_is(direction, "newer"))
         expected->direction = CURSOR_NEWER;
     else if (direction.at != NULL && !span_is(direction, "older"))
         return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
                                  "direction takes older or newer.");
     expected->contract_given = contract.at != NULL;
     expected->contract = CURSOR_LIVE;
-    if (span_is(contract, "boundary"))
+    if (contract.at != NULL && span_is(contract, "boundary"))
         expected->contract = CURSOR_BOUNDARY;
     else if (contract.at != NULL && !span_is(contract, "live"))
         return parameters_refuse(fault, "invalid_parameter", PARAMETER_CONTRACT,
@@ -197,7 +197,8 @@ enum status parameters_read(const struct parameters_input *input, struct ask *as
     struct span values[PARAMETERS] = {{NULL, 0}};
     struct ask read = {.query = {.workspace_id = input->workspace_id,
                                  .user_id = input->user_id,
-                                 .scan_max = input->scan_max}};
+                                 .scan_max = input->scan_max},
+                       .now_us = input->now_us};
     struct cursor_expected expected = {
         .feed = ROUTES_NOTIFICATIONS,
         .now_us = input->now_us,
@@ -223,8 +224,7 @@ enum status parameters_read(const struct parameters_input *input, struct ask *as
 }
 
 enum status parameters_next_cursor(const struct ask *ask, struct page_position at,
-                                   const struct cursor_keys *keys, int64_t now_us, char *text,
-                                   struct fault *fault)
+                                   const struct cursor_keys *keys, char *text, struct fault *fault)
 {
     struct cursor cursor = {
         .feed = ROUTES_NOTIFICATIONS,
@@ -234,7 +234,7 @@ enum status parameters_next_cursor(const struct ask *ask, struct page_position a
         .id_type = CURSOR_ID_UUID,
         .id_uuid = at.id,
         .fingerprint = ask->fingerprint,
-        .issued_at_us = now_us,
+        .issued_at_us = ask->now_us,
     };
     return cursor_encode(keys, &cursor, text, fault);
 }

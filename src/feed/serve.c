@@ -4,6 +4,7 @@
  * written, and clients ask again. */
 #include "feed/serve.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@
 #include "store/page.h"
 
 struct asked {
-    struct asked *next, *previous;
+    struct asked *next;           /* while it waits */
     struct http_request *request; /* NULL: answered already, for it took too long */
     struct route route;
     struct jwt_claims claims;
@@ -71,49 +72,54 @@ static const struct metric_row metric_rows[METRICS] = {
                         .type = METRIC_GAUGE},
 };
 
+static void serve_reset(struct serve *serve)
+{
+    serve->first = serve->last = NULL;
+    serve->waiting = serve->sent_count = 0;
+    memset(serve->sent, 0, sizeof serve->sent);
+}
+
 void serve_init(struct serve *serve, struct metrics *metrics)
 {
-    serve->waiting = serve->sent = (struct asked_list){NULL, NULL, 0};
+    serve_reset(serve);
     serve->metrics = metrics_add(metrics, metric_rows, METRICS);
     buffer_init(&serve->body, REPLY_BYTES_MAX);
 }
 
-static void asked_push(struct asked_list *list, struct asked *asked)
+static void serve_queue(struct serve *serve, struct asked *asked)
 {
     asked->next = NULL;
-    asked->previous = list->last;
-    if (list->last != NULL)
-        list->last->next = asked;
+    if (serve->last == NULL)
+        serve->first = asked;
     else
-        list->first = asked;
-    list->last = asked;
-    list->count++;
+        serve->last->next = asked;
+    serve->last = asked;
+    serve->waiting++;
 }
 
-static void asked_pull(struct asked_list *list, struct asked *asked)
+/* Takes the oldest that waits out of the queue. */
+static struct asked *serve_next(struct serve *serve)
 {
-    if (asked->previous != NULL)
-        asked->previous->next = asked->next;
-    else
-        list->first = asked->next;
-    if (asked->next != NULL)
-        asked->next->previous = asked->previous;
-    else
-        list->last = asked->previous;
-    list->count--;
+    struct asked *asked = serve->first;
+    serve->first = asked->next;
+    if (serve->first == NULL)
+        serve->last = NULL;
+    serve->waiting--;
+    return asked;
 }
 
 void serve_done(struct serve *serve)
 {
-    struct asked_list *const lists[] = {&serve->waiting, &serve->sent};
-    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
-        while (lists[i]->first != NULL) {
-            struct asked *asked = lists[i]->first;
-            asked_pull(lists[i], asked);
-            free(asked);
-        }
+    struct asked *next = serve->first;
+    while (next != NULL) {
+        struct asked *asked = next;
+        next = asked->next;
+        free(asked);
     }
+    for (size_t i = 0; i < SERVE_SENT_MAX; i++)
+        free(serve->sent[i]);
     buffer_done(&serve->body);
+    serve_reset(serve);
 }
 
 static void serve_refuse(struct serve *serve, struct http_request *request, const struct fault *fault)
@@ -133,7 +139,7 @@ static void serve_refuse_code(struct serve *serve, struct http_request *request,
     serve_refuse(serve, request, &fault);
 }
 
-/* Answers a request that is in no list any more, and forgets it. */
+/* Answers a request that is held by nothing any more, and forgets it. */
 static void serve_drop(struct serve *serve, struct asked *asked, const char *code, const char *detail)
 {
     struct http_request *request = asked->request;
@@ -146,21 +152,25 @@ static void serve_drop_unavailable(struct serve *serve, struct asked *asked)
     serve_drop(serve, asked, "unavailable", "The database cannot be reached just now.");
 }
 
-/* Sends a request that is in no list, or lets it wait, or refuses it. False: it waits. */
+/* Sends a request that is held by nothing, or lets it wait, or refuses it. False: it waits. */
 static bool serve_send(struct serve *serve, struct asked *asked)
 {
     struct fault fault;
     struct db *db = serve->fit ? links_pick(serve->links) : NULL;
-    if (db != NULL && page_send(db, &asked->ask.query, (uint64_t)(uintptr_t)asked, &fault) == ST_OK) {
+    size_t place = 0;
+    while (place < SERVE_SENT_MAX && serve->sent[place] != NULL)
+        place++;
+    if (db != NULL && place < SERVE_SENT_MAX && page_send(db, &asked->ask.query, place, &fault) == ST_OK) {
         asked->tries++;
-        asked_push(&serve->sent, asked);
+        serve->sent[place] = asked;
+        serve->sent_count++;
         return true;
     }
     if (!serve->fit || links_up(serve->links) == 0) {
         serve_drop_unavailable(serve, asked);
         return true;
     }
-    asked_push(&serve->waiting, asked);
+    serve_queue(serve, asked);
     return false;
 }
 
@@ -175,8 +185,8 @@ static enum status serve_understand(struct serve *serve, struct asked *asked, st
         .now_us = clock_wall_us(&serve->clock),
     };
     struct span authorization = http_request_header(asked->request, HTTP_AUTHORIZATION);
-    enum status status = auth_check(&serve->settings->auth, &serve->keys->auth, authorization, input.now_us,
-                                    &asked->claims, fault);
+    struct jwt_rules rules = auth_rules(&serve->settings->auth, &serve->keys->auth);
+    enum status status = auth_check(&rules, authorization, input.now_us, &asked->claims, fault);
     if (status != ST_OK)
         return status;
     input.parameters = http_request_parameters(asked->request, &input.count);
@@ -233,7 +243,7 @@ void serve_finished(void *context, const struct http_exchange *exchange)
               log_text("request_id", exchange->request_id));
 }
 
-/* A page that was read. asked is in no list. */
+/* A page that was read. asked is held by nothing. */
 static void serve_page(struct serve *serve, struct asked *asked, const struct db_result *result)
 {
     char next_cursor[CURSOR_TEXT_MAX + 1] = "";
@@ -246,8 +256,7 @@ static void serve_page(struct serve *serve, struct asked *asked, const struct db
     }
     enum status status = ST_OK;
     if (page.has_more)
-        status = parameters_next_cursor(&asked->ask, page.next, &serve->keys->cursor,
-                                        clock_wall_us(&serve->clock), next_cursor, &fault);
+        status = parameters_next_cursor(&asked->ask, page.next, &serve->keys->cursor, next_cursor, &fault);
     buffer_reset(&serve->body);
     reply_write_page(&serve->body, &page, next_cursor);
     if (status != ST_OK || serve->body.failed) {
@@ -263,7 +272,7 @@ static void serve_page(struct serve *serve, struct asked *asked, const struct db
     reply_page(request, buffer_span(&serve->body), head);
 }
 
-/* A statement that failed. asked is in no list. */
+/* A statement that failed. asked is held by nothing. */
 static void serve_failed(struct serve *serve, struct asked *asked, enum status status,
                          const struct fault *fault)
 {
@@ -286,8 +295,10 @@ static void serve_failed(struct serve *serve, struct asked *asked, enum status s
 
 void serve_answer(struct serve *serve, struct db_answer *answer)
 {
-    struct asked *asked = (struct asked *)(uintptr_t)answer->tag;
-    asked_pull(&serve->sent, asked);
+    assert(answer->tag < SERVE_SENT_MAX && serve->sent[answer->tag] != NULL);
+    struct asked *asked = serve->sent[answer->tag];
+    serve->sent[answer->tag] = NULL;
+    serve->sent_count--;
     if (asked->request == NULL)
         free(asked);
     else if (answer->status == ST_OK)
@@ -301,11 +312,12 @@ void serve_answer(struct serve *serve, struct db_answer *answer)
  * own statement has not begun. Its client is told in time; the statement's answer is thrown away later. */
 static void serve_late(struct serve *serve, int64_t now_ms)
 {
-    for (struct asked *asked = serve->sent.first; asked != NULL; asked = asked->next) {
-        if (now_ms - asked->since_ms <= serve->http->statement_timeout_ms + LATE_MS)
+    for (size_t i = 0; i < SERVE_SENT_MAX && serve->sent_count > 0; i++) {
+        struct asked *asked = serve->sent[i];
+        if (asked == NULL || asked->request == NULL ||
+            now_ms - asked->since_ms <= serve->http->statement_timeout_ms + LATE_MS)
             continue;
-        if (asked->request != NULL)
-            serve_refuse_code(serve, asked->request, "timeout", "The page took too long to read.");
+        serve_refuse_code(serve, asked->request, "timeout", "The page took too long to read.");
         asked->request = NULL;
     }
 }
@@ -314,16 +326,15 @@ void serve_waiting(struct serve *serve)
 {
     int64_t now_ms = clock_monotonic_ms(&serve->clock);
     serve_late(serve, now_ms);
-    while (serve->waiting.first != NULL) {
-        struct asked *asked = serve->waiting.first;
-        bool late = now_ms - asked->since_ms > serve->http->statement_timeout_ms;
+    while (serve->first != NULL) {
+        bool late = now_ms - serve->first->since_ms > serve->http->statement_timeout_ms;
         if (!late && links_up(serve->links) > 0 && links_pick(serve->links) == NULL)
             break;
-        asked_pull(&serve->waiting, asked);
+        struct asked *asked = serve_next(serve);
         if (late)
             serve_drop(serve, asked, "timeout", "The page took too long to read.");
         else if (!serve_send(serve, asked))
             break;
     }
-    metric_put(serve->metrics, METRIC_WAITING, 0, (double)serve->waiting.count);
+    metric_put(serve->metrics, METRIC_WAITING, 0, (double)serve->waiting);
 }

@@ -193,9 +193,9 @@ static void check_claim(struct world *w, int events, const char *state)
            events, state, cost.scan, cost.index, (long long)cost.rows, DEVICES, (long long)dispatches,
            (long long)cost.blocks);
     fflush(stdout);
-    cr_expect_eq(dispatches, 2 * events);
+    cr_expect_eq(dispatches, (int64_t)2 * events);
     cr_expect_str_eq(cost.index, "device_tokens_user", "%s: %s", state, cost.scan);
-    cr_expect_eq(cost.rows, 2 * events, "%lld devices read", (long long)cost.rows);
+    cr_expect_eq(cost.rows, (int64_t)2 * events, "%lld devices read", (long long)cost.rows);
 }
 
 Test(foundation, claim_plan)

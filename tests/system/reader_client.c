@@ -34,6 +34,11 @@ void client_get(const struct client *c, const char *path_and_query, struct world
     world_http("GET", url, headers, NULL, reply);
 }
 
+void client_move(struct client *c, const char *base)
+{
+    snprintf(c->base, sizeof c->base, "%s", base);
+}
+
 void client_close(struct client *c)
 {
     child_stop(c->reader);

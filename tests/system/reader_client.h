@@ -19,6 +19,8 @@ struct client {
 
 void client_open(struct client *c, const char *name);
 void client_close(struct client *c);
+/* From now on at another reader's base URL. */
+void client_move(struct client *c, const char *base);
 /* From now on as this user, with a token by `belfry-reader token`. */
 void client_be(struct client *c, const char *user);
 

@@ -155,7 +155,7 @@ Test(reader, filters)
     json_decref(page);
     child_stop(c.reader);
     c.reader = world_reader(&c.w, "[http]\nscan_max = 150\n", base);
-    strcpy(c.base, base);
+    client_move(&c, base);
     int pages = 0, empty = 0;
     size_t found = 0;
     do {
@@ -247,9 +247,8 @@ Test(reader, database_away)
 struct caller {
     const struct client *c;
     pthread_t thread;
-    int requests;
     int64_t slowest_ms;
-    int pages, timeouts, others;
+    int requests, pages, timeouts, others;
 };
 
 static void *call(void *context)
@@ -469,14 +468,14 @@ Test(reader, keys)
     snprintf(extra, sizeof extra, "[cursor]\nkeys = 1:%s/keys.hex 2:%s\nsign_with = 2\n", c.w.folder, path);
     child_stop(c.reader);
     c.reader = world_reader(&c.w, extra, base);
-    strcpy(c.base, base);
+    client_move(&c, base);
     page = client_page(&c, query);
     snprintf(query, sizeof query, "limit=5&cursor=%s", page_cursor(page));
     json_decref(page);
     snprintf(extra, sizeof extra, "[cursor]\nkeys = 2:%s\nsign_with = 2\n", path);
     child_stop(c.reader);
     c.reader = world_reader(&c.w, extra, base);
-    strcpy(c.base, base);
+    client_move(&c, base);
     json_decref(client_page(&c, query));
     /* Another secret under the same id, by SIGHUP: the old cursors are forgeries now. */
     file = fopen(path, "w");

@@ -87,7 +87,7 @@ static void check_deleted(struct client *c)
 /* Changes one character at a place of the cursor for another of the alphabet. */
 static void forge(const char *cursor, size_t place, char *forged)
 {
-    strcpy(forged, cursor);
+    snprintf(forged, CURSOR_MAX, "%s", cursor);
     forged[place] = forged[place] == 'A' ? 'B' : 'A';
 }
 
@@ -147,17 +147,17 @@ static void check_readers(struct client *c)
     snprintf(query, sizeof query, "limit=5&cursor=%s", cursor);
     json_t *first = client_page(c, query);
     struct child *second = world_reader(&c->w, NULL, base);
-    strcpy(c->base, base);
+    client_move(c, base);
     json_t *other = client_page(c, query);
     cr_assert(json_equal(json_object_get(first, "items"), json_object_get(other, "items")), "second reader");
     child_stop(c->reader);
     c->reader = world_reader(&c->w, NULL, base);
-    strcpy(c->base, base);
+    client_move(c, base);
     json_t *again = client_page(c, query);
     cr_assert(json_equal(json_object_get(first, "items"), json_object_get(again, "items")), "restart");
     printf("cursors: one goes on at a second reader with the same keys and after a restart\n");
     struct child *hasty = world_reader(&c->w, "[cursor]\ncursor_ttl = 1s\n", base);
-    strcpy(c->base, base);
+    client_move(c, base);
     json_decref(client_page(c, query));
     world_sleep_ms(2100);
     cursor_refused(c, cursor, 410, "cursor_expired");

@@ -2,6 +2,7 @@
 #include "feed/routes.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 Test(routes, paths)
@@ -44,15 +45,12 @@ Test(routes, paths)
 
 Test(routes, long_ids)
 {
-    char path[1024] = "/v1/workspaces/";
+    char id[ROUTES_WORKSPACE_MAX + 2], path[1024];
     struct route route;
-    memset(path + strlen(path), 'w', ROUTES_WORKSPACE_MAX);
-    strcat(path, "/feeds/notifications");
-    routes_find(span_of(path), &route);
-    cr_expect_eq(route.kind, ROUTE_NOTIFICATIONS);
-    cr_expect_eq(strlen(route.workspace), ROUTES_WORKSPACE_MAX);
-    char longer[1024] = "/v1/workspaces/w";
-    strcat(longer, path + strlen("/v1/workspaces/"));
-    routes_find(span_of(longer), &route);
-    cr_expect_eq(route.kind, ROUTE_NONE);
+    memset(id, 'w', sizeof id);
+    for (int bytes = ROUTES_WORKSPACE_MAX; bytes <= ROUTES_WORKSPACE_MAX + 1; bytes++) {
+        snprintf(path, sizeof path, "/v1/workspaces/%.*s/feeds/notifications", bytes, id);
+        routes_find(span_of(path), &route);
+        cr_expect_eq(route.kind, bytes > ROUTES_WORKSPACE_MAX ? ROUTE_NONE : ROUTE_NOTIFICATIONS);
+    }
 }
