@@ -7,7 +7,7 @@
 -- filter or two for one, and joins 10,000 by 10,000 in a nested loop. A series counts for 1,000.
 -- $1 group $2 topic $3 parts · $4-$12 one row a part · $13 events · $14-$28 one row an event
 -- $29 recipients · $30-$33 one row a recipient · $34 devices a user · $35 push_max_age ms
--- $36 owner, null: the batches stay free · $37 lease ms
+-- $36 owner, null: the batches stay free · $37 lease ms · $38 SHA-256 of each recipient's user id
 WITH parts AS MATERIALIZED (
     SELECT * FROM ROWS FROM (unnest($4::int4[]), unnest($5::int8[]), unnest($6::int8[]), unnest($7::int8[]),
                              unnest($8::int8[]), unnest($9::int8[]), unnest($10::int8[]), unnest($11::int8[]),
@@ -42,9 +42,10 @@ WITH parts AS MATERIALIZED (
     SELECT r.recipient, r.user_id, r.key COLLATE "C" AS key, r.id, e.event, e.part,
            e.workspace_id COLLATE "C" AS workspace_id, e.content_hash,
            EXISTS (SELECT FROM erased_users u
-                   WHERE u.user_hash = sha256(convert_to(r.user_id, 'UTF8')) AND u.erased_at >= e.event_at) AS erased
+                   WHERE u.user_hash = r.user_hash AND u.erased_at >= e.event_at) AS erased
     FROM ROWS FROM (unnest($30::int4[]), unnest($31::text[]), unnest($32::text[]), unnest($33::uuid[]),
-                    generate_series(1, $29::int4)) AS r (event, user_id, key, id, recipient)
+                    unnest($38::bytea[]), generate_series(1, $29::int4))
+        AS r (event, user_id, key, id, user_hash, recipient)
     JOIN events e ON e.event = r.event
 ), want AS MATERIALIZED (
     -- Equal keys: the first of this statement. Sorted, for unsorted claims of several workers deadlock.
@@ -72,10 +73,11 @@ WITH parts AS MATERIALIZED (
 ), targets AS MATERIALIZED (
     -- What is to be sent comes first, in the order of the events, so that unsent is one range.
     SELECT f.id, f.part, f.batch_id, f.urgent, f.suppress, d.device_id,
-           row_number() OVER (PARTITION BY f.batch_id ORDER BY f.suppress IS NOT NULL, f.id, d.place) - 1 AS ordinal
+           row_number() OVER (PARTITION BY f.batch_id
+                              ORDER BY f.suppress IS NOT NULL, f.id, d.last_seen DESC, d.device_id) - 1 AS ordinal
     FROM fresh f
     CROSS JOIN LATERAL (
-        SELECT t.id AS device_id, row_number() OVER (ORDER BY t.last_seen DESC, t.id) AS place
+        SELECT t.id AS device_id, t.last_seen
         FROM device_tokens t
         WHERE t.user_id = f.user_id AND t.enabled
         ORDER BY t.last_seen DESC, t.id
