@@ -1,8 +1,11 @@
 /* io/db against a real Postgres: values as they were, several in flight, loss and return, what is refused. */
 #include <criterion/criterion.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "io/db.h"
 #include "store/schema.h"
@@ -133,7 +136,7 @@ static const struct db_statement nap = {"nap", "SELECT $1::int8 FROM pg_sleep(0.
 static const struct db_statement broken = {"broken", "SELECT 1 / ($1::int8 - $1::int8)"};
 static const struct db_statement missing = {"missing", "SELECT * FROM not_there WHERE id = $1::int8"};
 
-static void send(struct db *db, const struct db_statement *statement, uint64_t tag)
+static void send_one(struct db *db, const struct db_statement *statement, uint64_t tag)
 {
     struct db_params params;
     struct fault fault;
@@ -143,7 +146,7 @@ static void send(struct db *db, const struct db_statement *statement, uint64_t t
     db_params_done(&params);
 }
 
-static void take(struct db *db, uint64_t tag, enum status status, const char *code)
+static void take_one(struct db *db, uint64_t tag, enum status status, const char *code)
 {
     struct db_answer answer;
     cr_assert(db_wait(db, 5000));
@@ -165,25 +168,25 @@ Test(db, several_in_flight)
     world_database(&w);
     for (int prepared = 0; prepared < 2; prepared++) {
         struct db *db = open_as(&w, "belfry_reader", DB_ROLE_READER, prepared == 1);
-        send(db, &nap, 1);
+        send_one(db, &nap, 1);
         struct db_answer answer;
         cr_assert(!db_take(db, &answer));
         cr_assert(!db_wait(db, 10));
-        send(db, &one, 2);
-        send(db, &broken, 3);
-        send(db, &one, 4);
-        send(db, &missing, 5);
-        send(db, &missing, 6);
-        send(db, &one, 7);
+        send_one(db, &one, 2);
+        send_one(db, &broken, 3);
+        send_one(db, &one, 4);
+        send_one(db, &missing, 5);
+        send_one(db, &missing, 6);
+        send_one(db, &one, 7);
         cr_assert_eq(db_in_flight(db), 7);
-        take(db, 1, ST_OK, "");
-        take(db, 2, ST_OK, "");
-        take(db, 3, ST_REJECT, "22012");
-        take(db, 4, ST_OK, "");
-        take(db, 5, ST_STOP, "42P01");
+        take_one(db, 1, ST_OK, "");
+        take_one(db, 2, ST_OK, "");
+        take_one(db, 3, ST_REJECT, "22012");
+        take_one(db, 4, ST_OK, "");
+        take_one(db, 5, ST_STOP, "42P01");
         cr_assert(db_wait(db, 5000) && db_take(db, &answer)); /* prepared: what it was prepared by failed */
         cr_assert_neq(answer.status, ST_OK);
-        take(db, 7, ST_OK, "");
+        take_one(db, 7, ST_OK, "");
         for (uint64_t i = 0; i < DB_IN_FLIGHT_MAX && db_is_up(db); i++) {
             struct db_params params;
             struct fault fault;
@@ -208,8 +211,8 @@ Test(db, lost_connections_answer_and_come_back)
     struct db_answer answer;
     for (int idle = 0; idle < 2; idle++) {
         if (!idle) {
-            send(db, &nap, 1);
-            send(db, &one, 2);
+            send_one(db, &nap, 1);
+            send_one(db, &one, 2);
             (void)db_wait(db, 50);
         }
         world_exec(&w, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE "
@@ -236,16 +239,53 @@ Test(db, lost_connections_answer_and_come_back)
         cr_assert_eq(db_run(db, &one, NULL, NULL, &fault), ST_RETRY);
         cr_assert_str_eq(fault.code, "08006");
         cr_assert_eq(db_connect(db, &fault), ST_OK, "%s", fault.text);
-        send(db, &one, 9);
-        take(db, 9, ST_OK, "");
+        send_one(db, &one, 9);
+        take_one(db, 9, ST_OK, "");
     }
     /* Without blocking. */
     db_connect_begin(db);
     cr_assert_eq(db_state(db), DB_CONNECTING);
     cr_assert(!db_wait(db, 5000));
     cr_assert(db_is_up(db));
-    send(db, &one, 10);
-    take(db, 10, ST_OK, "");
+    send_one(db, &one, 10);
+    take_one(db, 10, ST_OK, "");
+    db_close(db);
+    world_close(&w);
+}
+
+/* A server that takes the connection and never says a word, and one that falls silent in mid-answer. */
+Test(db, silence_has_an_end)
+{
+    struct world w;
+    world_open(&w, "db_silent");
+    world_database(&w);
+    int port = world_free_port();
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    cr_assert_eq(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    cr_assert_eq(listen(listener, 5), 0);
+    char uri[128];
+    snprintf(uri, sizeof uri, "postgresql://u@127.0.0.1:%d/x", port);
+    struct db_settings settings = {.uri = uri, .application_name = "db_test", .connect_timeout_ms = 500};
+    struct db *db = NULL;
+    struct fault fault;
+    int64_t began_ms = world_now_ms();
+    cr_assert_eq(db_open(&settings, &db, &fault), ST_RETRY);
+    cr_assert_str_eq(fault.code, "08006");
+    cr_assert_lt(world_now_ms() - began_ms, 4000);
+    close(listener);
+
+    settings.uri = w.uri;
+    settings.answer_timeout_ms = 300;
+    cr_assert_eq(db_open(&settings, &db, &fault), ST_OK);
+    static const struct db_statement sleep = {"sleep", "SELECT pg_sleep(20)"};
+    began_ms = world_now_ms();
+    cr_assert_eq(db_run(db, &sleep, NULL, NULL, &fault), ST_RETRY);
+    cr_assert_str_eq(fault.code, "08006");
+    cr_assert(strstr(fault.text, "no answer within 300 ms") != NULL, "%s", fault.text);
+    cr_assert_lt(world_now_ms() - began_ms, 5000);
+    cr_assert(!db_is_up(db));
     db_close(db);
     world_close(&w);
 }
@@ -313,20 +353,20 @@ Test(db, patience_gives_one_statement_more_time)
     struct db *db = NULL;
     struct fault fault;
     cr_assert_eq(db_open(&settings, &db, &fault), ST_OK);
-    send(db, &nap, 1);
-    take(db, 1, ST_REJECT, "57014");
+    send_one(db, &nap, 1);
+    take_one(db, 1, ST_REJECT, "57014");
     db_patience(db, 2000);
-    send(db, &nap, 2);
-    take(db, 2, ST_OK, "");
-    send(db, &broken, 3); /* the block it stands in is left behind */
-    take(db, 3, ST_REJECT, "22012");
-    send(db, &one, 4);
-    take(db, 4, ST_OK, "");
+    send_one(db, &nap, 2);
+    take_one(db, 2, ST_OK, "");
+    send_one(db, &broken, 3); /* the block it stands in is left behind */
+    take_one(db, 3, ST_REJECT, "22012");
+    send_one(db, &one, 4);
+    take_one(db, 4, ST_OK, "");
     db_patience(db, 0);
-    send(db, &nap, 5);
-    take(db, 5, ST_REJECT, "57014");
-    send(db, &one, 6);
-    take(db, 6, ST_OK, "");
+    send_one(db, &nap, 5);
+    take_one(db, 5, ST_REJECT, "57014");
+    send_one(db, &one, 6);
+    take_one(db, 6, ST_OK, "");
     static const struct db_statement write = {"write",
                                               "INSERT INTO erased_users VALUES (int8send($1), now())"};
     db_close(db);
