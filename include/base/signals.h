@@ -13,7 +13,9 @@ bool signals_stopping(void);
 void signals_stop(void);
 /* A descriptor that becomes readable (and stays so) when the stop is asked for: for poll(2). */
 int signals_stop_fd(void);
-/* True once per SIGHUP. */
+/* True once per SIGHUP, for the one loop that reloads keys. */
 bool signals_take_reload(void);
+/* How many SIGHUPs came so far: for others that have something to reload too. */
+unsigned signals_reloads(void);
 
 #endif

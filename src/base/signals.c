@@ -9,6 +9,7 @@
 
 static atomic_bool stopping;
 static atomic_bool reload;
+static atomic_uint reloads;
 static int stop_pipe[2] = {-1, -1};
 
 static void mark_stopping(void)
@@ -23,6 +24,7 @@ static void on_signal(int number)
 {
     if (number == SIGHUP) {
         atomic_store(&reload, true);
+        atomic_fetch_add(&reloads, 1);
         return;
     }
     if (atomic_load(&stopping))
@@ -61,4 +63,9 @@ int signals_stop_fd(void)
 bool signals_take_reload(void)
 {
     return atomic_exchange(&reload, false);
+}
+
+unsigned signals_reloads(void)
+{
+    return atomic_load(&reloads);
 }

@@ -15,7 +15,7 @@
 #include "base/signals.h"
 #include "io/admin.h"
 
-enum { TEXT_BYTES_MAX = 2 * 1024 * 1024, GRACE_MS = 5000, METRICS_SERIES = 1 };
+enum { TEXT_BYTES_MAX = 2 * 1024 * 1024, GRACE_MS = 5000, RELOAD_LOOK_MS = 500, METRICS_SERIES = 1 };
 
 static const char *const build_versions[] = {BELFRY_VERSION, NULL};
 static const struct metric_row build_rows[METRICS_SERIES] = {
@@ -124,21 +124,38 @@ enum status frame_reload(const struct frame *frame, void (*apply)(void *context,
     return status;
 }
 
-/* Ends a process whose run does not: libraries that hang in their close are known (libraries.md). */
+/* A thread beside the run: reloads the log level on SIGHUP, and ends a process whose run does not end when it
+ * should: libraries that hang in their close are known (libraries.md). */
 struct watchdog {
     pthread_t thread;
     int done_fd;
-    int64_t timeout_ms;
+    const struct frame *frame;
 };
+
+static void reload_log_level(const struct frame *frame)
+{
+    struct fault fault;
+    enum status status = frame_reload(frame, NULL, NULL, &fault);
+    if (status == ST_OK)
+        log_event(LOG_INFO, "CONF-RELOAD", "configuration read again: the log level is in force");
+    else
+        log_fault(LOG_ERROR, "CONF-RELOAD", "configuration cannot be read again, nothing changed", status,
+                  &fault);
+}
 
 static void *watch(void *context)
 {
     const struct watchdog *watchdog = context;
     struct pollfd fds[2] = {{.fd = watchdog->done_fd, .events = POLLIN},
                             {.fd = signals_stop_fd(), .events = POLLIN}};
-    while (poll(fds, 2, -1) < 0) {
+    unsigned reloads = signals_reloads();
+    while (poll(fds, 2, RELOAD_LOOK_MS) <= 0) {
+        if (signals_reloads() != reloads) {
+            reloads = signals_reloads();
+            reload_log_level(watchdog->frame);
+        }
     }
-    int left = (int)(watchdog->timeout_ms + GRACE_MS);
+    int left = (int)(watchdog->frame->run->shutdown_timeout_ms + GRACE_MS);
     if (fds[0].revents == 0 && poll(fds, 1, left) == 0) {
         log_event(LOG_ERROR, "RUN-STUCK", "did not drain in time, leaving now", log_int("after_ms", left));
         _exit(EXIT_FAILED);
@@ -146,9 +163,9 @@ static void *watch(void *context)
     return NULL;
 }
 
-static bool watchdog_start(struct watchdog *watchdog, int64_t timeout_ms)
+static bool watchdog_start(struct watchdog *watchdog, const struct frame *frame)
 {
-    watchdog->timeout_ms = timeout_ms;
+    watchdog->frame = frame;
     watchdog->done_fd = eventfd(0, EFD_CLOEXEC);
     if (watchdog->done_fd < 0)
         return false;
@@ -198,7 +215,7 @@ static int run_inside(struct frame *frame)
         return EXIT_FAILED;
     }
     log_start(frame, admin);
-    bool watched = watchdog_start(&watchdog, frame->run->shutdown_timeout_ms);
+    bool watched = watchdog_start(&watchdog, frame);
     fault_reset(&fault);
     status = frame->program->run(frame, &fault);
     readiness_leave(frame->readiness);

@@ -63,6 +63,8 @@ static int reload(void)
     raise(SIGHUP);
     if (!signals_take_reload() || signals_take_reload() || signals_stopping())
         return 2;
+    if (signals_reloads() != 2)
+        return 3;
     raise(SIGPIPE); /* ignored */
     return 0;
 }
