@@ -46,9 +46,9 @@ static void run_on(const char *uri, const char *sql, bool must)
 void world_database(struct world *w)
 {
     char sql[256], migrate[WORLD_PATH_MAX], output[4096];
+    make_uri(w, NULL, w->database, w->uri, sizeof w->uri); /* says so when there is no server */
     snprintf(sql, sizeof sql, "CREATE DATABASE %s", w->database);
     run_on(w->superuser_uri, sql, true);
-    make_uri(w, NULL, w->database, w->uri, sizeof w->uri);
     snprintf(migrate, sizeof migrate, "%s/deploy/migrate", BELFRY_SOURCE_DIR);
     const char *argv[] = {w->uri, NULL};
     int code = world_run(w, migrate, argv, output, sizeof output);

@@ -28,7 +28,8 @@ Test(fingerprint, is_fixed)
 {
     /* Part of every cursor given out: may change with the cursor's version only. */
     struct fingerprint_query query = base(NULL, 0);
-    cr_assert_eq(fingerprint_of(&query), 0x2a26f78c58f0a6b4ULL, "%llx", (unsigned long long)fingerprint_of(&query));
+    cr_assert_eq(fingerprint_of(&query), 0x2a26f78c58f0a6b4ULL, "%llx",
+                 (unsigned long long)fingerprint_of(&query));
 }
 
 Test(fingerprint, everything_else_matters)
