@@ -69,10 +69,16 @@ struct batch_release {
     bool settled; /* no outcome of it is owed: the next one need not look for risked ordinals */
 };
 
-/* Ends our leases at once. The ranges (of any of the batches) are put back into unsent: those whose window's
- * answer was lost may stand outside, and were never begun. */
-MUST_USE enum status batch_release(const struct window_scope *scope, const struct batch_release *batches,
-                                   size_t count, const struct window_range *ranges, size_t range_count,
+struct batch_releases {
+    const struct batch_release *batches;
+    size_t count;
+    const struct window_range *ranges; /* of any of the batches */
+    size_t range_count;
+};
+
+/* Ends our leases at once. The ranges are put back into unsent: those whose window's answer was lost may
+ * stand outside, and were never begun. */
+MUST_USE enum status batch_release(const struct window_scope *scope, const struct batch_releases *releases,
                                    struct fault *fault);
 
 /* ---- windows ------------------------------------------------------------------------------------------- */

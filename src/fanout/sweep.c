@@ -180,7 +180,8 @@ enum status sweep_run(struct fanout *fanout, struct fault *fault)
 static enum status let_go(struct fanout *fanout, struct held *held, struct fault *fault)
 {
     struct batch_release release = {.batch_id = held->batch_id, .settled = true};
-    enum status status = batch_release(&fanout->scope, &release, 1, NULL, 0, fault);
+    struct batch_releases releases = {.batches = &release, .count = 1};
+    enum status status = batch_release(&fanout->scope, &releases, fault);
     if (status != ST_OK)
         return fanout_db_failed(fanout, status, fault);
     metric_add(fanout->metrics, FANOUT_M_BATCHES, FANOUT_RELEASED, 1);
@@ -247,10 +248,8 @@ enum status sweep_release(struct fanout *fanout, struct fault *fault)
     }
     for (size_t i = 0; i < fanout->held_max; i++)
         add_release(list, &fanout->held[i]);
-    enum status status = ST_OK;
-    if (list->count > 0)
-        status =
-            batch_release(&fanout->scope, list->batches, list->count, list->ranges, list->range_count, fault);
+    struct batch_releases releases = {list->batches, list->count, list->ranges, list->range_count};
+    enum status status = list->count == 0 ? ST_OK : batch_release(&fanout->scope, &releases, fault);
     if (status == ST_OK)
         metric_add(fanout->metrics, FANOUT_M_BATCHES, FANOUT_RELEASED, list->count);
     free(list);

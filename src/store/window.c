@@ -86,20 +86,20 @@ enum status batch_finish(const struct window_scope *scope, const int64_t *ids, s
     return ST_OK;
 }
 
-enum status batch_release(const struct window_scope *scope, const struct batch_release *batches, size_t count,
-                          const struct window_range *ranges, size_t range_count, struct fault *fault)
+enum status batch_release(const struct window_scope *scope, const struct batch_releases *releases,
+                          struct fault *fault)
 {
     static const struct db_statement statement = {.name = "batch_release", .sql = sql_batch_release};
     struct db_params *params = begin(scope);
     db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, batches[i].batch_id);
+    for (size_t i = 0; i < releases->count; i++)
+        db_params_int8(params, releases->batches[i].batch_id);
     db_params_end(params);
     db_params_begin(params, DB_BOOL);
-    for (size_t i = 0; i < count; i++)
-        db_params_bool(params, batches[i].settled);
+    for (size_t i = 0; i < releases->count; i++)
+        db_params_bool(params, releases->batches[i].settled);
     db_params_end(params);
-    add_ranges(params, ranges, range_count);
+    add_ranges(params, releases->ranges, releases->range_count);
     return db_run(scope->db, &statement, params, NULL, fault);
 }
 

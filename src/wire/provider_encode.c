@@ -51,10 +51,10 @@ static const char *skip_value(const char *at, const char *end)
         }
         if (*at == '{' || *at == '[')
             depth++;
-        else if ((*at == '}' || *at == ']') && depth-- == 0)
+        else if (depth == 0 && (*at == '}' || *at == ']' || *at == ','))
             break;
-        else if (*at == ',' && depth == 0)
-            break;
+        else if (*at == '}' || *at == ']')
+            depth--;
         at++;
     }
     return at;

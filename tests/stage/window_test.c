@@ -223,7 +223,8 @@ Test(window, release_puts_back_what_was_not_begun)
     db_result_free(window(&mine, one, 0, 6)); /* its answer was lost, say: 0-3 was sent before */
     struct batch_release release[] = {{one, false}, {two, true}};
     struct window_range ranges[] = {{one, 4, 10}, {two, 0, 10}};
-    cr_assert_eq(batch_release(&mine, release, 2, ranges, 2, &fault), ST_OK, "%s", fault.text);
+    struct batch_releases releases = {release, 2, ranges, 2};
+    cr_assert_eq(batch_release(&mine, &releases, &fault), ST_OK, "%s", fault.text);
     ASSERT_COUNT(f, 1,
                  "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[4,10)}'"
                  " AND leased_until IS NULL AND owner = %lld",
