@@ -130,7 +130,7 @@ static void server_close(struct server *server)
 static struct http_client *open_client(size_t response_max, int64_t timeout_ms)
 {
     struct http_client_settings settings = {.in_flight_max = 3,
-                                            .request_bytes_max = 2 * 1024 * 1024,
+                                            .request_bytes_max = (size_t)2 * 1024 * 1024,
                                             .response_bytes_max = response_max,
                                             .request_timeout_ms = timeout_ms,
                                             .connect_timeout_ms = 1000,

@@ -132,10 +132,9 @@ Test(wire_provider, the_limit_is_met_to_the_byte)
 
 Test(wire_provider, data_goes_when_it_alone_is_too_big_then_the_message)
 {
-    static char data[6000];
-    memset(data, 'd', sizeof data - 1);
-    memcpy(data, "{\"k\":\"", 6);
-    memcpy(data + sizeof data - 3, "\"}", 2);
+    static char filler[6000], data[6100];
+    memset(filler, 'd', sizeof filler - 1);
+    snprintf(data, sizeof data, "{\"k\":\"%s\"}", filler);
     struct provider_message message = message_of("title", "body", data);
     cr_expect_eq(provider_message_fit(&message, 4096), PROVIDER_FIT_NO_DATA);
     char *text = encode(&message, 1, 4096);
