@@ -87,7 +87,8 @@ static enum status fence_failed(struct ingest *ingest, struct fault *fault)
         flight_mark_done(ingest);
         return ST_OK;
     }
-    fault_set(fault, "fence", "the fence failed");
+    fault_set(fault, "fenced",
+              "another seating or an earlier offset was found; what is still ours is run again");
     return ST_RETRY;
 }
 
