@@ -248,8 +248,11 @@ MUST_USE enum status kafka_admin_topic_config(struct kafka_admin *admin, const c
 /* How many partitions; never creates the topic. ST_STOP: it is missing. */
 MUST_USE enum status kafka_admin_partitions(struct kafka_admin *admin, const char *topic, int *count,
                                             struct fault *fault);
+struct kafka_watermarks {
+    int64_t low, high; /* the first offset there is, and the one the next record will get */
+};
 MUST_USE enum status kafka_admin_watermarks(struct kafka_admin *admin, const char *topic, int32_t partition,
-                                            int64_t *low, int64_t *high, struct fault *fault);
+                                            struct kafka_watermarks *marks, struct fault *fault);
 struct kafka_group_offset {
     const char *topic;
     int32_t partition;

@@ -117,15 +117,20 @@ static enum status create_topics(struct frame *frame, struct fault *fault)
 
 /* ---- --check-events ------------------------------------------------------------------------------------ */
 
-static enum status check_line(struct span line, size_t number, size_t bytes_max, struct arena *arena,
-                              size_t *refused, struct fault *fault)
+struct check {
+    struct arena arena;
+    size_t bytes_max, number, refused;
+};
+
+static enum status check_line(struct check *check, struct span line, struct fault *fault)
 {
     struct fault found;
-    enum status status = event_check_line(line, bytes_max, arena, &found);
+    check->number++;
+    enum status status = event_check_line(line, check->bytes_max, &check->arena, &found);
     if (status == ST_REJECT) {
-        printf("%zu: %s%s%s: %s\n", number, found.code, found.field[0] == '\0' ? "" : " ", found.field,
+        printf("%zu: %s%s%s: %s\n", check->number, found.code, found.field[0] == '\0' ? "" : " ", found.field,
                found.text);
-        (*refused)++;
+        check->refused++;
         return ST_OK;
     }
     if (status != ST_OK) {
@@ -134,28 +139,26 @@ static enum status check_line(struct span line, size_t number, size_t bytes_max,
     return status;
 }
 
-static enum status check_stream(FILE *stream, size_t bytes_max, size_t *refused, struct fault *fault)
+static enum status check_stream(FILE *stream, struct check *check, struct fault *fault)
 {
-    struct arena arena;
-    arena_init(&arena, EVENT_ARENA_BYTES_MAX);
+    arena_init(&check->arena, EVENT_ARENA_BYTES_MAX);
     char *line = NULL;
-    size_t room = 0, number = 0;
+    size_t room = 0;
     ssize_t bytes;
     enum status status = ST_OK;
     while (status == ST_OK && (bytes = getline(&line, &room, stream)) >= 0) {
-        number++;
         if (bytes > 0 && line[bytes - 1] == '\n') {
             bytes--;
         }
         struct span text = {line, (size_t)bytes};
-        status = check_line(text, number, bytes_max, &arena, refused, fault);
+        status = check_line(check, text, fault);
     }
     if (status == ST_OK && ferror(stream) != 0) {
         fault_set(fault, "file", "%s", strerror(errno));
         status = ST_FATAL;
     }
     free(line);
-    arena_done(&arena);
+    arena_done(&check->arena);
     return status;
 }
 
@@ -169,12 +172,12 @@ static enum status check_events(struct frame *frame, enum exit_code *code, struc
         fault_set(fault, "file", "%s: %s", path, strerror(errno));
         return ST_FATAL;
     }
-    size_t refused = 0;
-    enum status status = check_stream(stream, settings->ingest.record_max_bytes, &refused, fault);
+    struct check check = {.bytes_max = settings->ingest.record_max_bytes};
+    enum status status = check_stream(stream, &check, fault);
     if (!standard) {
         (void)fclose(stream);
     }
-    *code = refused > 0 ? EXIT_FAILED : EXIT_DONE;
+    *code = check.refused > 0 ? EXIT_FAILED : EXIT_DONE;
     return status;
 }
 
@@ -224,14 +227,14 @@ static enum status read_target(const char *text, struct target *target, struct f
 static enum status seek_one(struct kafka_admin *admin, struct db *db, const char *group,
                             struct target *target, struct fault *fault)
 {
-    int64_t low = 0, high = 0;
-    enum status status = kafka_admin_watermarks(admin, target->topic, target->partition, &low, &high, fault);
+    struct kafka_watermarks marks = {0, 0};
+    enum status status = kafka_admin_watermarks(admin, target->topic, target->partition, &marks, fault);
     if (status == ST_OK && target->end) {
-        target->offset = high;
+        target->offset = marks.high;
     }
-    if (status == ST_OK && (target->offset < low || target->offset > high)) {
+    if (status == ST_OK && (target->offset < marks.low || target->offset > marks.high)) {
         fault_set(fault, "seek", "%s:%d holds offsets from %lld to %lld", target->topic, target->partition,
-                  (long long)low, (long long)high);
+                  (long long)marks.low, (long long)marks.high);
         return ST_REJECT;
     }
     struct kafka_group_offset offset = {target->topic, target->partition, target->offset};

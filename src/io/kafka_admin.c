@@ -223,11 +223,16 @@ enum status kafka_admin_partitions(struct kafka_admin *admin, const char *topic,
 }
 
 enum status kafka_admin_watermarks(struct kafka_admin *admin, const char *topic, int32_t partition,
-                                   int64_t *low, int64_t *high, struct fault *fault)
+                                   struct kafka_watermarks *marks, struct fault *fault)
 {
-    rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(admin->client.rk, topic, partition, low,
-                                                                 high, KAFKA_ADMIN_TIMEOUT_MS);
-    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? ST_OK : kafka_fault(fault, error, NULL);
+    struct kafka_watermarks found;
+    rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
+        admin->client.rk, topic, partition, &found.low, &found.high, KAFKA_ADMIN_TIMEOUT_MS);
+    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+        return kafka_fault(fault, error, NULL);
+    }
+    *marks = found;
+    return ST_OK;
 }
 
 /* ---- a group's offsets --------------------------------------------------------------------------------- */

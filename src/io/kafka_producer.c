@@ -362,8 +362,9 @@ void kafka_producer_close(struct kafka_producer *producer, int timeout_ms)
     }
     producer->client.on_notice = NULL;
     producer_stop(producer, timeout_ms > 100 ? timeout_ms : 100);
-    while (producer->first != NULL) {
-        owed_unlink(producer, producer->first);
+    for (struct owed *owed = producer->first, *next; owed != NULL; owed = next) {
+        next = owed->next;
+        free(owed);
     }
     if (producer->client.wake_fd >= 0) {
         (void)close(producer->client.wake_fd);
