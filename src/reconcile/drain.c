@@ -141,8 +141,24 @@ static enum status stage_schema(void *context, struct fault *fault)
     return store_check_schema(drain->session.db, fault);
 }
 
+/* Dead letters must have a place to go to before the first record is taken. The receipts topic itself may
+ * come later: the consumer waits for it and says so. */
+static enum status stage_topics(void *context, struct fault *fault)
+{
+    struct drain *drain = context;
+    struct kafka_client_options options = {.properties = drain->session.setup->kafka,
+                                           .client_name = "belfry-reconciler-admin"};
+    struct kafka_admin *admin = NULL;
+    int partitions = 0;
+    enum status status = kafka_admin_open(&options, &admin, fault);
+    if (status == ST_OK)
+        status = kafka_admin_partitions(admin, drain->session.setup->dlq_topic, &partitions, fault);
+    kafka_admin_close(admin);
+    return status;
+}
+
 /* "drain" is the crash point before the statement, "drained" the one after it. */
-static const struct stage schema_stage[] = {{"schema", stage_schema, NULL}};
+static const struct stage start_stages[] = {{"schema", stage_schema, NULL}, {"topics", stage_topics, NULL}};
 static const struct stage take_stage[] = {{"take", stage_take, NULL}};
 static const struct stage stages[] = {
     {"parse", stage_parse, NULL}, {"drain", stage_drain, NULL}, {"drained", stage_drained, NULL}};
@@ -307,7 +323,7 @@ static enum status turn(struct drain *drain, struct fault *fault)
 
 enum status drain_check(struct drain *drain, struct fault *fault)
 {
-    return session_run(&drain->session, schema_stage, 1, fault);
+    return session_run(&drain->session, start_stages, sizeof start_stages / sizeof start_stages[0], fault);
 }
 
 enum status drain_run(struct drain *drain, struct fault *fault)

@@ -21,9 +21,9 @@ static const char *const answer_values[] = {"data",        "mismatch",  "rate", 
                                             "away",        "other",     NULL};
 static const char *const batch_values[] = {"leased", "done", NULL};
 static const char *const disabled_values[] = {"ticket", "receipt", NULL};
-static const char *const stage_values[] = {"schema",      "take",        "parse", "drain", "drained",
-                                           "lease",       "due",         "ask",   "poll",  "finish",
-                                           "settle_read", "settle_move", "other", NULL};
+static const char *const stage_values[] = {"schema",  "topics",      "take",        "parse", "drain",
+                                           "drained", "lease",       "due",         "ask",   "poll",
+                                           "finish",  "settle_read", "settle_move", "other", NULL};
 
 const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_RECORDS] = {.name = "belfry_receipts_records_total",

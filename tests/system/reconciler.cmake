@@ -8,3 +8,5 @@ belfry_system(reconciler_crash_points system_reconciler reconciler/crash_points 
 belfry_system(reconciler_dead_letters system_reconciler reconciler/dead_letters 120)
 belfry_system(reconciler_leaves_at_once system_reconciler reconciler/leaves_at_once 120)
 belfry_system(reconciler_settles system_reconciler reconciler/settles 120)
+belfry_system(reconciler_database_away system_reconciler reconciler/database_away 180)
+belfry_system(reconciler_refuses_what_it_cannot_use system_reconciler reconciler/refuses_what_it_cannot_use 120)

@@ -371,3 +371,83 @@ Test(reconciler, settles)
     child_stop(child);
     world_close(&w);
 }
+
+/* A server of the test's own, so that it can go away. */
+static void run_postgres(struct world *w, const char *command, const char *mode, char *output, size_t size)
+{
+    char script[WORLD_PATH_MAX + 64], folder[WORLD_PATH_MAX + 16];
+    snprintf(script, sizeof script, "%s/tests/support/postgres", BELFRY_SOURCE_DIR);
+    snprintf(folder, sizeof folder, "%s/postgres", w->folder);
+    const char *argv[] = {command, folder, mode, NULL};
+    cr_assert_eq(world_run(w, script, argv, output, size), 0);
+}
+
+/* Postgres goes away at once and comes back: not ready meanwhile, and nothing is lost or told twice. */
+Test(reconciler, database_away)
+{
+    struct world w;
+    char uri[256], url[128];
+    struct world_reply reply;
+    world_open(&w, "rec_away");
+    run_postgres(&w, "start", NULL, uri, sizeof uri);
+    uri[strcspn(uri, "\r\n")] = '\0';
+    world_use_server(&w, uri);
+    world_database(&w);
+    world_topics(&w, 2);
+    world_simulator(&w, NULL);
+    for (int batch = 1; batch <= 20; batch++)
+        put_batch(&w, batch, 10, "now() - interval '1 min'");
+    struct child *child = world_reconciler(&w, "[reconciler]\nreceipt_delay = 0\npoll_interval = 300ms\n");
+    for (int batch = 1; batch <= 10; batch++)
+        send_and_tell(&w, batch, 10);
+    world_wait_count(&w, 100, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    run_postgres(&w, "stop", "immediate", NULL, 0);
+    for (int batch = 11; batch <= 20; batch++)
+        send_and_tell(&w, batch, 10);
+    world_flush(&w);
+    child_wait_log(child, "REC-RETRY", 20);
+    snprintf(url, sizeof url, "http://%s/readyz", child->admin);
+    world_sleep_ms(3000);
+    world_http("GET", url, NULL, NULL, &reply);
+    cr_assert_eq(reply.status, 503, "%s", reply.body);
+    printf("away:\n%s", reply.body);
+    world_reply_done(&reply);
+    run_postgres(&w, "start", NULL, NULL, 0);
+    world_reconnect(&w);
+    world_wait_count(&w, 200, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    child_wait_ready(child, 20);
+    wait_drained(&w);
+    run_postgres(&w, "stop", "immediate", NULL, 0);
+    world_sleep_ms(500);
+    int64_t from_ms = world_now_ms();
+    child_stop(child); /* also leaves in good time without a database */
+    printf("left in %lld ms with the database away\n", (long long)(world_now_ms() - from_ms));
+    run_postgres(&w, "start", NULL, NULL, 0);
+    world_reconnect(&w);
+    world_check_books(&w);
+    world_close(&w);
+    run_postgres(&w, "stop", "immediate", NULL, 0);
+}
+
+/* What cannot work is said: the exit code of a schema that is not there, a missing dead-letter topic. */
+Test(reconciler, refuses_what_it_cannot_use)
+{
+    struct world w;
+    char path[WORLD_PATH_MAX], output[256];
+    open_world(&w, "rec_refuse", 1);
+    world_write_reconciler_ini(&w, "[kafka]\nenable.auto.commit = true\n", path);
+    const char *check[] = {"-F", path, "--check-config", NULL};
+    cr_assert_eq(world_run(&w, "src/bin/belfry-reconciler", check, output, sizeof output), 2);
+    world_exec(&w, "UPDATE schema_version SET oldest_ok = 1000 WHERE version = (SELECT max(version) FROM "
+                   "schema_version)");
+    world_write_reconciler_ini(&w, NULL, path);
+    const char *serve[] = {"-F", path, NULL};
+    cr_assert_eq(world_run(&w, "src/bin/belfry-reconciler", serve, output, sizeof output), 4);
+    world_exec(&w, "UPDATE schema_version SET oldest_ok = 1");
+    world_write_reconciler_ini(&w, "[topics]\nreceipts_dlq = belfry.no.such.topic\n", path);
+    struct child *child = child_start(&w, "src/bin/belfry-reconciler", serve, NULL);
+    child_wait_log(child, "REC-STOP", 20);
+    cr_assert(child_log_has(child, "belfry.no.such.topic"));
+    child_stop(child);
+    world_close(&w);
+}
