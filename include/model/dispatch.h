@@ -70,11 +70,11 @@ struct outcome {
     struct span workspace_id, recipient_user_id;
     int64_t device_id;
     enum dispatch_state outcome; /* DISPATCH_SENT, _FAILED or _SUPPRESSED */
+    int attempt;                 /* counted from 1 */
     struct span ticket;          /* empty when none */
     struct span error;           /* empty when none */
     struct span detail;          /* short, cleaned; empty when none */
     struct span traceparent;     /* travels as a record header; empty when none */
-    int attempt;                 /* counted from 1 */
     int64_t at_us;
 };
 

@@ -14,9 +14,8 @@
 #include "model/dispatch.h"
 
 enum {
-    RECEIPT_BATCHES_MAX = 64,     /* leased at once */
-    RECEIPT_ROWS_MAX = 10 * 1000, /* dispatches read at once */
-    RECEIPT_PARAMS_BYTES_MAX = 4 << 20
+    RECEIPT_BATCHES_MAX = 64,    /* leased at once */
+    RECEIPT_ROWS_MAX = 10 * 1000 /* dispatches read at once */
 };
 
 /* A batch as it was leased. A version that has risen since says: more became `sent` meanwhile. */
@@ -34,12 +33,11 @@ struct receipt_lease {
 
 /* Takes up to RECEIPT_BATCHES_MAX due batches that nobody has leased, oldest first; lease->owner and lease_ms
  * are given. count 0: none is due. */
-MUST_USE enum status receipt_lease(struct db *db, struct db_params *params, struct receipt_lease *lease,
-                                   struct fault *fault);
+MUST_USE enum status receipt_lease(struct db *db, struct receipt_lease *lease, struct fault *fault);
 
 /* Before the lease runs out. *held: how many of its batches are still its own. */
-MUST_USE enum status receipt_renew(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                                   int64_t *held, struct fault *fault);
+MUST_USE enum status receipt_renew(struct db *db, const struct receipt_lease *lease, int64_t *held,
+                                   struct fault *fault);
 
 /* A dispatch that waits for its receipt. */
 struct receipt_due {
@@ -52,12 +50,12 @@ struct receipt_due {
  * of the tickets, so that rows with one ticket stand together; at most RECEIPT_ROWS_MAX. Text lives in the
  * arena. ST_REJECT "memory": the arena is full. */
 struct receipt_rows {
+    struct arena *arena; /* in: given by the caller */
     struct receipt_due *rows;
     size_t count;
 };
-MUST_USE enum status receipt_due(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                                 struct span after, struct arena *arena, struct receipt_rows *rows,
-                                 struct fault *fault);
+MUST_USE enum status receipt_due(struct db *db, const struct receipt_lease *lease, struct span after,
+                                 struct receipt_rows *rows, struct fault *fault);
 
 /* What an answered request says about one dispatch. */
 struct receipt_finding {
@@ -68,6 +66,13 @@ struct receipt_finding {
     struct span error;         /* of an error */
 };
 
+/* An answered request. */
+struct receipt_answer {
+    const struct receipt_finding *findings;
+    size_t count;
+    int64_t max_age_ms; /* receipt_max_age */
+};
+
 struct receipt_counts {
     int64_t delivered, receipt_error, expired, disabled;
 };
@@ -75,19 +80,16 @@ struct receipt_counts {
 /* Moves what is still `sent` with that ticket; anything else changes nothing. Without a receipt a dispatch
  * queued longer ago than max_age_ms expires. DeviceNotRegistered soft-disables the token, unless the device
  * registered again or changed hands after the dispatch was queued. */
-MUST_USE enum status receipt_apply(struct db *db, struct db_params *params,
-                                   const struct receipt_finding *findings, size_t count, int64_t max_age_ms,
+MUST_USE enum status receipt_apply(struct db *db, const struct receipt_answer *answer,
                                    struct receipt_counts *counts, struct fault *fault);
 
 /* Of the leased batches: `sent` without a ticket id, queued longer ago than max_age_ms, expires. */
-MUST_USE enum status receipt_expire(struct db *db, struct db_params *params,
-                                    const struct receipt_lease *lease, int64_t max_age_ms, int64_t *expired,
-                                    struct fault *fault);
+MUST_USE enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int64_t max_age_ms,
+                                    int64_t *expired, struct fault *fault);
 
 /* Gives the batches back: those at the leased version with nothing `sent` left go (*done), the others are due
  * again in interval_ms. What another owner has taken meanwhile is left alone. */
-MUST_USE enum status receipt_finish(struct db *db, struct db_params *params,
-                                    const struct receipt_lease *lease, int64_t interval_ms, int64_t *done,
-                                    struct fault *fault);
+MUST_USE enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int64_t interval_ms,
+                                    int64_t *done, struct fault *fault);
 
 #endif

@@ -11,11 +11,10 @@
 
 /* One look at who holds the relation for writing: *bound_us is below what any of them can still commit. With
  * prepared transactions (*prepared > 0) nothing can be said and the bound must not move. */
-MUST_USE enum status settle_read(struct db *db, struct db_params *params, const char *relation,
-                                 int64_t *bound_us, int64_t *prepared, struct fault *fault);
+MUST_USE enum status settle_read(struct db *db, const char *relation, int64_t *bound_us, int64_t *prepared,
+                                 struct fault *fault);
 
 /* Moves the feed's bound forward, never back; must be a later statement than settle_read. */
-MUST_USE enum status settle_move(struct db *db, struct db_params *params, const char *feed, int64_t bound_us,
-                                 struct fault *fault);
+MUST_USE enum status settle_move(struct db *db, const char *feed, int64_t bound_us, struct fault *fault);
 
 #endif

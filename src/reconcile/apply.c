@@ -179,7 +179,7 @@ enum status apply_batch(struct drain *drain, struct fault *fault)
         status = build(drain, end, &input, fault);
         if (status != ST_OK)
             return status;
-        status = outcome_apply(drain->session.db, &drain->session.params, &input, &counts, fault);
+        status = outcome_apply(drain->session.db, &drain->params, &input, &counts, fault);
         if (status == ST_REJECT) {
             status = refused(drain, end, fault);
         } else if (status == ST_OK && !counts.held) {

@@ -219,6 +219,7 @@ static enum status drain_wait(void *context, int64_t wait_ms, struct fault *faul
 
 static enum status allocate(struct drain *drain, const struct reconcile_setup *setup, struct fault *fault)
 {
+    db_params_init(&drain->params, OUTCOME_PARAMS_BYTES_MAX);
     arena_init(&drain->batch.arena, DRAIN_ARENA_BYTES_MAX);
     arena_init(&drain->batch.scratch, DRAIN_ARENA_BYTES_MAX);
     drain->batch.records = calloc(DRAIN_RECORDS_MAX, sizeof *drain->batch.records);
@@ -237,7 +238,7 @@ static enum status allocate(struct drain *drain, const struct reconcile_setup *s
     }
     drain->scope =
         (struct offsets_scope){.group_id = group, .topic = setup->receipts_topic, .owner = setup->owner};
-    return session_open(&drain->session, setup, OUTCOME_PARAMS_BYTES_MAX, fault);
+    return session_open(&drain->session, setup, fault);
 }
 
 enum status drain_new(const struct reconcile_setup *setup, struct metric_set *metrics, struct drain **drain,
@@ -266,6 +267,7 @@ void drain_free(struct drain *drain)
     batch_drop(drain);
     kafka_producer_close(drain->producer, 0);
     session_done(&drain->session);
+    db_params_done(&drain->params);
     arena_done(&drain->batch.arena);
     arena_done(&drain->batch.scratch);
     free(drain->batch.records);

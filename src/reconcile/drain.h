@@ -49,6 +49,7 @@ struct drain_batch {
 
 struct drain {
     struct session session;
+    struct db_params params; /* of the batch statement; memory is kept */
     struct offsets_scope scope;
     struct kafka_consumer *consumer;
     struct kafka_producer *producer; /* of dead letters */

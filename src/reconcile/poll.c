@@ -55,7 +55,7 @@ static enum status stage_lease(void *context, struct fault *fault)
 {
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
-    enum status status = receipt_lease(session->db, &session->params, &poll->lease, fault);
+    enum status status = receipt_lease(session->db, &poll->lease, fault);
     if (status != ST_OK)
         return status;
     int64_t now_ms = clock_monotonic_ms(session->clock);
@@ -67,7 +67,7 @@ static enum status stage_lease(void *context, struct fault *fault)
     poll->open = poll->answered = true;
     poll->last_page = poll->give_up = poll->found = false;
     poll->after[0] = '\0';
-    poll->rows = (struct receipt_rows){NULL, 0};
+    poll->rows = (struct receipt_rows){.arena = &poll->arena};
     poll->at = poll->failures = 0;
     poll->chunk = session->setup->settings->receipt_chunk;
     poll->renewed_ms = now_ms;
@@ -103,10 +103,9 @@ static enum status stage_due(void *context, struct fault *fault)
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
     arena_reset(&poll->arena);
-    poll->rows = (struct receipt_rows){NULL, 0};
+    poll->rows = (struct receipt_rows){.arena = &poll->arena};
     poll->at = 0;
-    enum status status = receipt_due(session->db, &session->params, &poll->lease, span_of(poll->after),
-                                     &poll->arena, &poll->rows, fault);
+    enum status status = receipt_due(session->db, &poll->lease, span_of(poll->after), &poll->rows, fault);
     if (status != ST_OK)
         return status;
     poll->last_page = poll->rows.count < RECEIPT_ROWS_MAX;
@@ -236,7 +235,7 @@ static enum status keep_lease(struct poll_loop *poll, bool *held, struct fault *
     if (now_ms - poll->renewed_ms < poll->lease.lease_ms / 3)
         return ST_OK;
     int64_t mine = 0;
-    enum status status = receipt_renew(session->db, &session->params, &poll->lease, &mine, fault);
+    enum status status = receipt_renew(session->db, &poll->lease, &mine, fault);
     if (status != ST_OK)
         return status;
     poll->renewed_ms = now_ms;
@@ -305,8 +304,10 @@ static enum status stage_apply(void *context, struct fault *fault)
     struct poll_loop *poll = context;
     struct session *session = &poll->session;
     struct receipt_counts counts;
-    enum status status = receipt_apply(session->db, &session->params, poll->findings, poll->row_count,
-                                       session->setup->settings->receipt_max_age_ms, &counts, fault);
+    struct receipt_answer answer = {.findings = poll->findings,
+                                    .count = poll->row_count,
+                                    .max_age_ms = session->setup->settings->receipt_max_age_ms};
+    enum status status = receipt_apply(session->db, &answer, &counts, fault);
     if (status == ST_REJECT) {
         /* Receipts are asked for again, so nothing is lost by leaving these for the next pass. */
         log_fault(LOG_ERROR, "RECEIPT-REFUSED", "the database refuses a chunk of receipts; left as it is",
@@ -342,13 +343,12 @@ static enum status stage_finish(void *context, struct fault *fault)
     enum status status = ST_OK;
     int64_t expired = 0, done = 0;
     if (through && poll->answered)
-        status = receipt_expire(session->db, &session->params, &poll->lease, settings->receipt_max_age_ms,
-                                &expired, fault);
+        status = receipt_expire(session->db, &poll->lease, settings->receipt_max_age_ms, &expired, fault);
     if (status != ST_OK)
         return status;
     /* Leaving before the end: due at once, for another process. */
     int64_t again_ms = through || poll->give_up ? settings->poll_interval_ms : 0;
-    status = receipt_finish(session->db, &session->params, &poll->lease, again_ms, &done, fault);
+    status = receipt_finish(session->db, &poll->lease, again_ms, &done, fault);
     if (status != ST_OK)
         return status;
     reconcile_count(session->metrics, M_RECEIPTS, "expired", expired);
@@ -390,7 +390,7 @@ enum status poll_new(const struct reconcile_setup *setup, struct metric_set *met
     made->asks = calloc(chunk, sizeof *made->asks);
     made->errors = calloc(chunk, sizeof *made->errors);
     made->findings = calloc(RECEIPT_ROWS_MAX, sizeof *made->findings);
-    enum status status = session_open(&made->session, setup, RECEIPT_PARAMS_BYTES_MAX, fault);
+    enum status status = session_open(&made->session, setup, fault);
     if (status == ST_OK && (made->asks == NULL || made->errors == NULL || made->findings == NULL))
         goto memory;
     struct provider_setup provider = {.settings = setup->provider,

@@ -22,7 +22,6 @@ struct session {
     const char *name;           /* the loop's, and its readiness slot's */
     size_t slot;
     struct db *db;
-    struct db_params params;
     struct backoff backoff;
     bool failing; /* said so in the log, until the next success */
     /* Waits, and keeps alive what must be kept alive meanwhile; returns early when the process stops.
@@ -33,7 +32,7 @@ struct session {
 
 /* ST_FATAL: no memory. Adds the readiness slot. */
 MUST_USE enum status session_open(struct session *session, const struct reconcile_setup *setup,
-                                  size_t params_bytes_max, struct fault *fault);
+                                  struct fault *fault);
 void session_done(struct session *session);
 
 /* Runs a table once. A stage that answers ST_RETRY or ST_STOP is run again after a wait and a reconnect,

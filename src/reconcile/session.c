@@ -17,13 +17,11 @@ enum {
     BEAT_MAX_MS = 120 * 1000
 };
 
-enum status session_open(struct session *session, const struct reconcile_setup *setup,
-                         size_t params_bytes_max, struct fault *fault)
+enum status session_open(struct session *session, const struct reconcile_setup *setup, struct fault *fault)
 {
     session->setup = setup;
     session->clock = setup->clock == NULL ? &clock_system : setup->clock;
     session->db = db_new(setup->database);
-    db_params_init(&session->params, params_bytes_max);
     if (session->db == NULL) {
         fault_set(fault, "memory", "no memory for a connection");
         return ST_FATAL;
@@ -37,7 +35,6 @@ enum status session_open(struct session *session, const struct reconcile_setup *
 
 void session_done(struct session *session)
 {
-    db_params_done(&session->params);
     db_close(session->db);
     session->db = NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/signals.h"
 #include "store/settle.h"
 
-enum { SETTLE_EVERY_MS = 200, PARAMS_BYTES_MAX = 4096 };
+enum { SETTLE_EVERY_MS = 200 };
 
 /* The built-in feed and the relation it is read from: the one the dispatcher writes. */
 #define FEED "notifications"
@@ -24,7 +24,7 @@ static enum status look(void *context, struct fault *fault)
     struct settle *settle = context;
     struct session *session = &settle->session;
     int64_t bound_us = 0, prepared = 0;
-    enum status status = settle_read(session->db, &session->params, FEED, &bound_us, &prepared, fault);
+    enum status status = settle_read(session->db, FEED, &bound_us, &prepared, fault);
     if (status != ST_OK)
         return status;
     if (prepared > 0 && !settle->prepared)
@@ -42,7 +42,7 @@ static enum status move(void *context, struct fault *fault)
     struct session *session = &settle->session;
     if (settle->bound_us == 0)
         return ST_OK;
-    enum status status = settle_move(session->db, &session->params, FEED, settle->bound_us, fault);
+    enum status status = settle_move(session->db, FEED, settle->bound_us, fault);
     if (status != ST_OK)
         return status;
     double age_s = (double)(clock_wall_us(session->clock) - settle->bound_us) / 1e6;
@@ -62,7 +62,7 @@ enum status settle_new(const struct reconcile_setup *setup, struct metric_set *m
     }
     made->session =
         (struct session){.name = "settle", .metrics = metrics, .wait = session_wait, .context = made};
-    enum status status = session_open(&made->session, setup, PARAMS_BYTES_MAX, fault);
+    enum status status = session_open(&made->session, setup, fault);
     if (status != ST_OK) {
         settle_free(made);
         return status;

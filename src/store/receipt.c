@@ -7,6 +7,8 @@
 
 #include "store/sql.h"
 
+enum { PARAMS_BYTES_MAX = 8 << 20 };
+
 static void add_batches(struct db_params *params, const struct receipt_lease *lease)
 {
     db_params_begin(params, DB_INT8);
@@ -15,16 +17,17 @@ static void add_batches(struct db_params *params, const struct receipt_lease *le
     db_params_end(params);
 }
 
-enum status receipt_lease(struct db *db, struct db_params *params, struct receipt_lease *lease,
-                          struct fault *fault)
+enum status receipt_lease(struct db *db, struct receipt_lease *lease, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_lease", .sql = sql_receipts_lease};
     struct db_result *result = NULL;
-    db_params_reset(params);
-    db_params_int8(params, lease->owner);
-    db_params_int8(params, lease->lease_ms);
-    db_params_int4(params, RECEIPT_BATCHES_MAX);
-    enum status status = db_run(db, &statement, params, &result, fault);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_int8(&params, lease->owner);
+    db_params_int8(&params, lease->lease_ms);
+    db_params_int4(&params, RECEIPT_BATCHES_MAX);
+    enum status status = db_run(db, &statement, &params, &result, fault);
+    db_params_done(&params);
     if (status != ST_OK)
         return status;
     lease->count = (size_t)db_result_rows(result);
@@ -50,15 +53,18 @@ static enum status run_counted(struct db *db, const struct db_statement *stateme
     return ST_OK;
 }
 
-enum status receipt_renew(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                          int64_t *held, struct fault *fault)
+enum status receipt_renew(struct db *db, const struct receipt_lease *lease, int64_t *held,
+                          struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_renew", .sql = sql_receipts_renew};
-    db_params_reset(params);
-    db_params_int8(params, lease->owner);
-    db_params_int8(params, lease->lease_ms);
-    add_batches(params, lease);
-    return run_counted(db, &statement, params, held, fault);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_int8(&params, lease->owner);
+    db_params_int8(&params, lease->lease_ms);
+    add_batches(&params, lease);
+    enum status status = run_counted(db, &statement, &params, held, fault);
+    db_params_done(&params);
+    return status;
 }
 
 static bool copy_text(struct arena *arena, struct span from, struct span *to)
@@ -68,33 +74,35 @@ static bool copy_text(struct arena *arena, struct span from, struct span *to)
     return to->at != NULL;
 }
 
-enum status receipt_due(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                        struct span after, struct arena *arena, struct receipt_rows *rows,
-                        struct fault *fault)
+enum status receipt_due(struct db *db, const struct receipt_lease *lease, struct span after,
+                        struct receipt_rows *rows, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_due", .sql = sql_receipts_due};
     struct db_result *result = NULL;
-    db_params_reset(params);
-    add_batches(params, lease);
-    db_params_text(params, after);
-    db_params_int4(params, RECEIPT_ROWS_MAX);
-    enum status status = db_run(db, &statement, params, &result, fault);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    add_batches(&params, lease);
+    db_params_text(&params, after);
+    db_params_int4(&params, RECEIPT_ROWS_MAX);
+    enum status status = db_run(db, &statement, &params, &result, fault);
+    db_params_done(&params);
     if (status != ST_OK)
         return status;
     size_t count = (size_t)db_result_rows(result);
-    struct receipt_due *made = arena_array(arena, count, sizeof *made);
+    struct receipt_due *made = arena_array(rows->arena, count, sizeof *made);
     bool fits = made != NULL || count == 0;
     for (size_t i = 0; fits && i < count; i++) {
         made[i].dispatch_id = db_result_int8(result, (int)i, 0);
-        fits = copy_text(arena, db_result_text(result, (int)i, 1), &made[i].ticket) &&
-               copy_text(arena, db_result_text(result, (int)i, 2), &made[i].token);
+        fits = copy_text(rows->arena, db_result_text(result, (int)i, 1), &made[i].ticket) &&
+               copy_text(rows->arena, db_result_text(result, (int)i, 2), &made[i].token);
     }
     db_result_free(result);
     if (!fits) {
         fault_set(fault, "memory", "no room for %zu due receipts", count);
         return ST_REJECT;
     }
-    *rows = (struct receipt_rows){.rows = made, .count = count};
+    rows->rows = made;
+    rows->count = count;
     return ST_OK;
 }
 
@@ -123,16 +131,17 @@ static void add_findings(struct db_params *params, const struct receipt_finding 
     db_params_end(params);
 }
 
-enum status receipt_apply(struct db *db, struct db_params *params, const struct receipt_finding *findings,
-                          size_t count, int64_t max_age_ms, struct receipt_counts *counts,
+enum status receipt_apply(struct db *db, const struct receipt_answer *answer, struct receipt_counts *counts,
                           struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_apply", .sql = sql_receipts_apply};
     struct db_result *result = NULL;
-    db_params_reset(params);
-    add_findings(params, findings, count);
-    db_params_int8(params, max_age_ms);
-    enum status status = db_run(db, &statement, params, &result, fault);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    add_findings(&params, answer->findings, answer->count);
+    db_params_int8(&params, answer->max_age_ms);
+    enum status status = db_run(db, &statement, &params, &result, fault);
+    db_params_done(&params);
     if (status != ST_OK)
         return status;
     *counts = (struct receipt_counts){.delivered = db_result_int8(result, 0, 0),
@@ -143,30 +152,35 @@ enum status receipt_apply(struct db *db, struct db_params *params, const struct 
     return ST_OK;
 }
 
-enum status receipt_expire(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                           int64_t max_age_ms, int64_t *expired, struct fault *fault)
+enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int64_t max_age_ms,
+                           int64_t *expired, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_expire", .sql = sql_receipts_expire};
-    db_params_reset(params);
-    add_batches(params, lease);
-    db_params_int8(params, max_age_ms);
-    return run_counted(db, &statement, params, expired, fault);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    add_batches(&params, lease);
+    db_params_int8(&params, max_age_ms);
+    enum status status = run_counted(db, &statement, &params, expired, fault);
+    db_params_done(&params);
+    return status;
 }
 
-enum status receipt_finish(struct db *db, struct db_params *params, const struct receipt_lease *lease,
-                           int64_t interval_ms, int64_t *done, struct fault *fault)
+enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int64_t interval_ms,
+                           int64_t *done, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_finish", .sql = sql_receipts_finish};
     struct db_result *result = NULL;
-    db_params_reset(params);
-    db_params_int8(params, lease->owner);
-    add_batches(params, lease);
-    db_params_begin(params, DB_INT8);
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_int8(&params, lease->owner);
+    add_batches(&params, lease);
+    db_params_begin(&params, DB_INT8);
     for (size_t i = 0; i < lease->count; i++)
-        db_params_int8(params, lease->batches[i].version);
-    db_params_end(params);
-    db_params_int8(params, interval_ms);
-    enum status status = db_run(db, &statement, params, &result, fault);
+        db_params_int8(&params, lease->batches[i].version);
+    db_params_end(&params);
+    db_params_int8(&params, interval_ms);
+    enum status status = db_run(db, &statement, &params, &result, fault);
+    db_params_done(&params);
     if (status != ST_OK)
         return status;
     *done = db_result_int8(result, 0, 0);

@@ -341,7 +341,7 @@ Test(outcome, unsorted_batches_of_two_connections_do_not_deadlock)
 /* Updates stay in place: no index but the primary key, and room in the page. */
 Test(outcome, updates_are_hot)
 {
-    enum { BATCHES = 10, EACH = 500 };
+    enum { BATCHES = 10, EACH = 500, UPDATES = 2 * BATCHES * EACH };
     struct rec *r = rec_open("out_hot");
     struct outcome told[EACH];
     for (int batch = 1; batch <= BATCHES; batch++) {
@@ -358,15 +358,16 @@ Test(outcome, updates_are_hot)
                                                    .state = DISPATCH_DELIVERED};
         struct receipt_counts counts;
         struct fault fault;
-        cr_assert_eq(receipt_apply(r->db, &r->params, findings, EACH, 1000, &counts, &fault), ST_OK);
+        cr_assert_eq(receipt_apply(r->db, &(struct receipt_answer){findings, EACH, 1000}, &counts, &fault),
+                     ST_OK);
         cr_assert_eq(counts.delivered, EACH);
     }
     db_close(r->db); /* a session that ends reports its counts */
     r->db = NULL;
-    world_wait_count(&r->world, 2 * BATCHES * EACH,
+    world_wait_count(&r->world, UPDATES,
                      "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
     int64_t hot = REC_COUNT(r, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
-    int64_t share = hot * 100 / (2 * BATCHES * EACH);
+    int64_t share = hot * 100 / UPDATES;
     printf("queued -> sent -> delivered, %d dispatches: %lld %% of updates HOT\n", BATCHES * EACH,
            (long long)share);
     cr_assert(share >= 80, "%lld %%", (long long)share);

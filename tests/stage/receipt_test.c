@@ -29,7 +29,8 @@ static struct receipt_counts apply(struct rec *r, const struct receipt_finding *
 {
     struct receipt_counts counts;
     struct fault fault;
-    enum status status = receipt_apply(r->db, &r->params, findings, count, max_age_ms, &counts, &fault);
+    enum status status =
+        receipt_apply(r->db, &(struct receipt_answer){findings, count, max_age_ms}, &counts, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
     return counts;
 }
@@ -38,7 +39,7 @@ static int64_t finish(struct rec *r, const struct receipt_lease *lease, int64_t 
 {
     int64_t done = -1;
     struct fault fault;
-    enum status status = receipt_finish(r->db, &r->params, lease, interval_ms, &done, &fault);
+    enum status status = receipt_finish(r->db, lease, interval_ms, &done, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
     return done;
 }
@@ -67,13 +68,13 @@ Test(receipt, a_batch_belongs_to_one_until_its_lease_ends)
     cr_assert(oldest, "the oldest due goes first");
     int64_t held = 0;
     struct fault fault;
-    cr_assert_eq(receipt_renew(r->db, &r->params, &a, &held, &fault), ST_OK);
+    cr_assert_eq(receipt_renew(r->db, &a, &held, &fault), ST_OK);
     cr_assert_eq(held, (int64_t)a.count);
     world_exec(&r->world,
                "UPDATE receipt_batches SET leased_until = now() - interval '1 s' WHERE owner = 11");
     c = rec_lease(r, 13);
     cr_assert_eq(c.count, RECEIPT_BATCHES_MAX);
-    cr_assert_eq(receipt_renew(r->db, &r->params, &a, &held, &fault), ST_OK);
+    cr_assert_eq(receipt_renew(r->db, &a, &held, &fault), ST_OK);
     cr_assert_eq(held, 0);
     cr_assert_eq(finish(r, &a, 1000), 0); /* what another has now is left alone */
     REC_ASSERT_COUNT(r, RECEIPT_BATCHES_MAX, "SELECT count(*) FROM receipt_batches WHERE owner = 13");
@@ -95,9 +96,9 @@ Test(receipt, due_rows_come_by_ticket)
     world_exec(&r->world, "DELETE FROM device_tokens WHERE id = %lld", (long long)id_of(2));
     queue_batches(r, 1, 2); /* 3 is not due */
     struct receipt_lease lease = rec_lease(r, 1);
-    struct receipt_rows rows;
+    struct receipt_rows rows = {.arena = &r->arena};
     struct fault fault;
-    cr_assert_eq(receipt_due(r->db, &r->params, &lease, span_of(""), &r->arena, &rows, &fault), ST_OK);
+    cr_assert_eq(receipt_due(r->db, &lease, span_of(""), &rows, &fault), ST_OK);
     cr_assert_eq(rows.count, 8);
     for (size_t i = 0; i < rows.count; i++) {
         struct receipt_due *row = &rows.rows[i];
@@ -105,7 +106,7 @@ Test(receipt, due_rows_come_by_ticket)
         cr_assert_eq(row->token.bytes == 0, row->dispatch_id == id_of(2));
     }
     cr_assert(span_is(rows.rows[0].ticket, "same") && span_is(rows.rows[1].ticket, "same"));
-    cr_assert_eq(receipt_due(r->db, &r->params, &lease, span_of("same"), &r->arena, &rows, &fault), ST_OK);
+    cr_assert_eq(receipt_due(r->db, &lease, span_of("same"), &rows, &fault), ST_OK);
     cr_assert_eq(rows.count, 6);
     rec_close(r);
 }
@@ -158,9 +159,9 @@ Test(receipt, without_a_receipt_it_expires_by_age)
     struct receipt_lease lease = rec_lease(r, 1);
     struct fault fault;
     int64_t expired = -1;
-    cr_assert_eq(receipt_expire(r->db, &r->params, &lease, 2LL * 3600 * 1000, &expired, &fault), ST_OK);
+    cr_assert_eq(receipt_expire(r->db, &lease, 2LL * 3600 * 1000, &expired, &fault), ST_OK);
     cr_assert_eq(expired, 0);
-    cr_assert_eq(receipt_expire(r->db, &r->params, &lease, 1800LL * 1000, &expired, &fault), ST_OK);
+    cr_assert_eq(receipt_expire(r->db, &lease, 1800LL * 1000, &expired, &fault), ST_OK);
     cr_assert_eq(expired, 1, "only the one without a ticket id");
     REC_ASSERT_COUNT(r, id_of(1), "SELECT sum(id) FROM dispatches WHERE state = 'sent'");
     rec_close(r);
@@ -290,7 +291,7 @@ Test(receipt, a_sent_after_an_uncommitted_finish_queues_its_batch_anew)
     rec_close(r);
 }
 
-enum { RACE_BATCHES = 40, RACE_EACH = 10 };
+enum { RACE_BATCHES = 40, RACE_EACH = 10, RACE_ALL = RACE_BATCHES * RACE_EACH };
 
 struct racer {
     struct rec *r;
@@ -303,20 +304,18 @@ struct racer {
 static void *poll_always(void *argument)
 {
     struct racer *racer = argument;
-    struct db_params params;
     struct arena arena;
-    db_params_init(&params, RECEIPT_PARAMS_BYTES_MAX);
     arena_init(&arena, 16 << 20);
     while (!racer->stop) {
         struct receipt_lease lease = {.owner = 77, .lease_ms = 10000};
-        struct receipt_rows rows = {NULL, 0};
+        struct receipt_rows rows = {.arena = &arena};
         struct receipt_counts counts = {0};
         struct fault fault;
         int64_t done = 0;
         arena_reset(&arena);
-        enum status status = receipt_lease(racer->db, &params, &lease, &fault);
+        enum status status = receipt_lease(racer->db, &lease, &fault);
         if (status == ST_OK && lease.count > 0)
-            status = receipt_due(racer->db, &params, &lease, span_of(""), &arena, &rows, &fault);
+            status = receipt_due(racer->db, &lease, span_of(""), &rows, &fault);
         struct receipt_finding *findings = arena_array(&arena, rows.count + 1, sizeof *findings);
         for (size_t i = 0; i < rows.count; i++)
             findings[i] = (struct receipt_finding){.dispatch_id = rows.rows[i].dispatch_id,
@@ -324,14 +323,14 @@ static void *poll_always(void *argument)
                                                    .settled = true,
                                                    .state = DISPATCH_DELIVERED};
         if (status == ST_OK && rows.count > 0)
-            status = receipt_apply(racer->db, &params, findings, rows.count, 1000, &counts, &fault);
+            status = receipt_apply(racer->db, &(struct receipt_answer){findings, rows.count, 1000}, &counts,
+                                   &fault);
         if (status == ST_OK && lease.count > 0)
-            status = receipt_finish(racer->db, &params, &lease, 0, &done, &fault);
+            status = receipt_finish(racer->db, &lease, 0, &done, &fault);
         racer->failures += status != ST_OK;
         racer->delivered += counts.delivered;
     }
     arena_done(&arena);
-    db_params_done(&params);
     return NULL;
 }
 
@@ -355,13 +354,12 @@ Test(receipt, drain_and_poll_race)
         for (int at = 0; at < RACE_BATCHES; at += 8)
             rec_apply(r, &told[at], 8);
     }
-    world_wait_count(&r->world, RACE_BATCHES * RACE_EACH,
-                     "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    world_wait_count(&r->world, RACE_ALL, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
     world_wait_count(&r->world, 0, "SELECT count(*) FROM receipt_batches");
     racer.stop = true;
     pthread_join(thread, NULL);
     db_close(racer.db);
     cr_assert_eq(racer.failures, 0);
-    cr_assert_eq(racer.delivered, RACE_BATCHES * RACE_EACH);
+    cr_assert_eq(racer.delivered, RACE_ALL);
     rec_close(r);
 }

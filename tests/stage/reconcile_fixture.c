@@ -107,7 +107,7 @@ struct outcome_counts rec_try(struct rec *r, const struct outcome *outcomes, siz
                                   .part_count = 1,
                                   .items = fold.items,
                                   .item_count = fold.count,
-                                  .receipt_delay_ms = 60 * 1000};
+                                  .receipt_delay_ms = 60000};
     enum status status = outcome_apply(r->db, &r->params, &batch, &counts, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
     return counts;
@@ -125,9 +125,9 @@ struct outcome_counts rec_apply(struct rec *r, const struct outcome *outcomes, s
 
 struct receipt_lease rec_lease(struct rec *r, int64_t owner)
 {
-    struct receipt_lease lease = {.owner = owner, .lease_ms = 60 * 1000};
+    struct receipt_lease lease = {.owner = owner, .lease_ms = 60000};
     struct fault fault;
     fault_reset(&fault);
-    cr_assert_eq(receipt_lease(r->db, &r->params, &lease, &fault), ST_OK, "%s: %s", fault.code, fault.text);
+    cr_assert_eq(receipt_lease(r->db, &lease, &fault), ST_OK, "%s: %s", fault.code, fault.text);
     return lease;
 }

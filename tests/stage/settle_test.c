@@ -11,7 +11,7 @@ static int64_t look(struct rec *r, int64_t *prepared)
     int64_t bound_us = 0;
     struct fault fault;
     fault_reset(&fault);
-    enum status status = settle_read(r->db, &r->params, "notifications", &bound_us, prepared, &fault);
+    enum status status = settle_read(r->db, "notifications", &bound_us, prepared, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
     return bound_us;
 }
@@ -20,7 +20,7 @@ static void move(struct rec *r, int64_t bound_us)
 {
     struct fault fault;
     fault_reset(&fault);
-    enum status status = settle_move(r->db, &r->params, "notifications", bound_us, &fault);
+    enum status status = settle_move(r->db, "notifications", bound_us, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
 }
 
@@ -93,16 +93,13 @@ static void *settle_always(void *argument)
 {
     struct beat *beat = argument;
     struct db *db = rec_connect(beat->r);
-    struct db_params params;
-    db_params_init(&params, 4096);
     while (!beat->stop) {
         int64_t bound_us = 0, prepared = 0;
         struct fault fault;
-        if (settle_read(db, &params, "notifications", &bound_us, &prepared, &fault) == ST_OK &&
-            prepared == 0 && settle_move(db, &params, "notifications", bound_us, &fault) == ST_OK)
+        if (settle_read(db, "notifications", &bound_us, &prepared, &fault) == ST_OK && prepared == 0 &&
+            settle_move(db, "notifications", bound_us, &fault) == ST_OK)
             beat->moves++;
     }
-    db_params_done(&params);
     db_close(db);
     return NULL;
 }
