@@ -18,7 +18,8 @@ static inline struct span span_of(const char *text)
 
 static inline bool span_is(struct span span, const char *text)
 {
-    return span.bytes == strlen(text) && (span.bytes == 0 || memcmp(span.at, text, span.bytes) == 0);
+    return span.bytes == strlen(text) &&
+           (span.bytes == 0 || (span.at != NULL && memcmp(span.at, text, span.bytes) == 0));
 }
 
 static inline bool span_same(struct span a, struct span b)

@@ -130,32 +130,32 @@ static bool is_whole(const char *reply)
            (length == NULL || length > end || strlen(end + 4) >= strtoul(length + 16, NULL, 10));
 }
 
-/* Sends and reads one reply; "" when the connection was closed without one. *closed says whether it was. */
-static void talk(struct world *world, int fd, const char *bytes, size_t count, char *reply, bool *closed)
+/* Sends and reads one reply; "" when the connection was closed without one. True when it was closed. */
+static bool talk(struct world *world, int fd, struct span request, char *reply)
 {
     size_t sent = 0, got = 0;
+    bool closed = false;
     reply[0] = '\0';
-    *closed = false;
-    for (int round = 0; round < 400 && !*closed; round++) {
-        if (sent < count) {
-            ssize_t wrote = send(fd, bytes + sent, count - sent, MSG_NOSIGNAL);
+    for (int round = 0; round < 400 && !closed; round++) {
+        if (sent < request.bytes) {
+            ssize_t wrote = send(fd, request.at + sent, request.bytes - sent, MSG_NOSIGNAL);
             sent += wrote > 0 ? (size_t)wrote : 0;
         }
         pump(world, 5);
         ssize_t read_bytes = recv(fd, reply + got, REPLY_MAX - 1 - got, 0);
         got += read_bytes > 0 ? (size_t)read_bytes : 0;
         reply[got] = '\0';
-        *closed = read_bytes == 0;
+        closed = read_bytes == 0;
         if (is_whole(reply))
             break;
     }
+    return closed;
 }
 
 static bool ask(struct world *world, const char *request, size_t count, char *reply)
 {
-    bool closed;
     int fd = dial(world);
-    talk(world, fd, request, count, reply, &closed);
+    bool closed = talk(world, fd, (struct span){request, count}, reply);
     char byte;
     for (int i = 0; i < 20 && !closed; i++) { /* does it end the connection behind the reply? */
         pump(world, 2);
@@ -335,7 +335,6 @@ Test(http_server, a_request_may_wait_while_others_are_answered)
 {
     static const char later[] = "GET /later" HOST "\r\n", now[] = "GET /now" HOST "\r\n";
     struct world world;
-    bool closed;
     char *reply = malloc(REPLY_MAX);
     world_open(&world, 4);
     int first = dial(&world), second = dial(&world);
@@ -345,15 +344,15 @@ Test(http_server, a_request_may_wait_while_others_are_answered)
         pump(&world, 5);
     }
     cr_assert_not_null(world.kept);
-    talk(&world, second, now, sizeof now - 1, reply, &closed);
+    (void)talk(&world, second, (struct span){now, sizeof now - 1}, reply);
     cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0);
     cr_expect_eq(http_request_own(world.kept), &world);
     http_request_reply(world.kept, &(const struct http_reply){.status = 200, .body = {"late", 4}});
     cr_expect_eq(http_server_wait_ms(world.server), 0, "a resumed request needs a run");
-    talk(&world, first, "", 0, reply, &closed);
+    (void)talk(&world, first, (struct span){0}, reply);
     cr_expect_not_null(strstr(reply, "\r\n\r\nlate"), "%s", reply);
     /* The same connection serves on. */
-    talk(&world, first, now, sizeof now - 1, reply, &closed);
+    (void)talk(&world, first, (struct span){now, sizeof now - 1}, reply);
     cr_expect_not_null(strstr(reply, "0 /now"), "%s", reply);
     cr_expect_eq(world.finished, 3);
     close(first);
@@ -444,11 +443,10 @@ Test(http_server, a_second_head_on_a_connection_is_timed_too)
 {
     static const char now[] = "GET /now" HOST "\r\n";
     struct world world;
-    bool closed;
     char *reply = malloc(REPLY_MAX);
     world_open(&world, 4);
     int fd = dial(&world);
-    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    (void)talk(&world, fd, (struct span){now, sizeof now - 1}, reply);
     cr_expect_not(cut_within(&world, fd, 12), "waiting between requests is no slow head");
     cr_assert_gt(send(fd, "GET /x", 6, MSG_NOSIGNAL), 0);
     cr_expect(cut_within(&world, fd, 13));
@@ -462,12 +460,11 @@ Test(http_server, more_connections_than_allowed_wait_for_room)
     static const char now[] = "GET /now" HOST "\r\n";
     struct world world;
     char *reply = malloc(REPLY_MAX);
-    bool closed;
     world_open(&world, 2);
     int fds[3];
     for (int i = 0; i < 2; i++) {
         fds[i] = dial(&world);
-        talk(&world, fds[i], now, sizeof now - 1, reply, &closed);
+        (void)talk(&world, fds[i], (struct span){now, sizeof now - 1}, reply);
         cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0);
     }
     fds[2] = dial(&world);
@@ -477,7 +474,7 @@ Test(http_server, more_connections_than_allowed_wait_for_room)
     cr_expect_eq(http_server_connections(world.server), 2);
     cr_expect_eq(world.handled, 2);
     close(fds[0]);
-    talk(&world, fds[2], "", 0, reply, &closed);
+    (void)talk(&world, fds[2], (struct span){0}, reply);
     cr_expect_eq(strncmp(reply, "HTTP/1.1 200 ", 13), 0, "%s", reply);
     close(fds[1]);
     close(fds[2]);
@@ -490,12 +487,11 @@ Test(http_server, quiesce_lets_those_inside_finish)
     static const char now[] = "GET /now" HOST "\r\n";
     struct world world;
     char *reply = malloc(REPLY_MAX);
-    bool closed;
     world_open(&world, 4);
     int fd = dial(&world);
-    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    (void)talk(&world, fd, (struct span){now, sizeof now - 1}, reply);
     http_server_quiesce(world.server);
-    talk(&world, fd, now, sizeof now - 1, reply, &closed);
+    (void)talk(&world, fd, (struct span){now, sizeof now - 1}, reply);
     cr_expect_not_null(strstr(reply, "Connection: close"), "%s", reply);
     for (int i = 0; i < 50 && http_server_connections(world.server) > 0; i++)
         pump(&world, 5);
