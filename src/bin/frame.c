@@ -148,7 +148,7 @@ static void *watch(void *context)
     const struct watchdog *watchdog = context;
     struct pollfd fds[2] = {{.fd = watchdog->done_fd, .events = POLLIN},
                             {.fd = signals_stop_fd(), .events = POLLIN}};
-    unsigned reloads = signals_reloads();
+    unsigned reloads = 0; /* one that came before this thread counts too */
     while (poll(fds, 2, RELOAD_LOOK_MS) <= 0) {
         if (signals_reloads() != reloads) {
             reloads = signals_reloads();
