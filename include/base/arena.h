@@ -12,14 +12,14 @@ struct arena_block;
 struct arena {
     struct arena_block *first, *current;
     size_t bytes_max;  /* of all blocks together */
-    size_t bytes_held; /* allocated from the heap so far; stays over a reset */
+    size_t bytes_held; /* from the heap now; stays over a reset */
 };
 
 /* Takes no memory yet. */
 void arena_init(struct arena *arena, size_t bytes_max);
 void arena_done(struct arena *arena);
 
-/* Everything handed out is void; memory is kept for the next batch. */
+/* Everything handed out is void; memory is kept for the next batch, as far as it fits what that asks for. */
 void arena_reset(struct arena *arena);
 
 /* Aligned for any type, zeroed. NULL when the maximum is reached or the heap is empty. */

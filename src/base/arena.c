@@ -1,4 +1,6 @@
-/* Blocks in a list, filled in order; a reset rewinds to the first and keeps them all. */
+/* Blocks in a list, filled in order; a reset rewinds to the first and keeps them all. At the maximum, blocks
+ * that hold nothing are given up for one of the size that is needed: an arena that was reset has room like a
+ * new one. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -56,6 +58,23 @@ static struct arena_block *add_block(struct arena *arena, size_t bytes)
     return block;
 }
 
+/* Blocks that hold nothing give their memory back, for one of another size. */
+static void drop_unused(struct arena *arena)
+{
+    struct arena_block **link = &arena->first;
+    while (*link != NULL) {
+        struct arena_block *block = *link;
+        if (block->used > 0) {
+            link = &block->next;
+            continue;
+        }
+        *link = block->next;
+        arena->bytes_held -= block->size;
+        free(block);
+    }
+    arena->current = arena->first;
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
     const size_t align = alignof(max_align_t);
@@ -67,6 +86,10 @@ void *arena_alloc(struct arena *arena, size_t bytes)
         block = block->next;
     if (block == NULL)
         block = add_block(arena, bytes);
+    if (block == NULL) {
+        drop_unused(arena);
+        block = add_block(arena, bytes);
+    }
     if (block == NULL)
         return NULL;
     if (bytes < BLOCK_BYTES)

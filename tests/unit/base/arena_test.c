@@ -59,6 +59,41 @@ Test(arena, the_maximum_holds)
     arena_done(&arena);
 }
 
+/* Failed before: full of small blocks, an arena had no room for a big piece any more, also after a reset. */
+Test(arena, a_reset_one_has_room_like_a_new_one)
+{
+    static const size_t sizes[] = {1000, 900 << 10, 100, 300 << 10, 70 << 10, 1 << 20, 64 << 10, 500 << 10};
+    struct arena arena;
+    arena_init(&arena, 1 << 20);
+    for (size_t round = 0; round < 64; round++) {
+        size_t bytes = sizes[(round * 5 + round / 8) % 8];
+        arena_reset(&arena);
+        cr_assert_not_null(arena_alloc(&arena, bytes), "round %zu: %zu bytes", round, bytes);
+        while (arena_alloc(&arena, bytes) != NULL)
+            cr_assert_leq(arena.bytes_held, arena.bytes_max);
+    }
+    arena_done(&arena);
+}
+
+Test(arena, what_is_in_use_stays_when_room_is_made)
+{
+    struct arena arena;
+    char *kept[8];
+    arena_init(&arena, 1 << 20);
+    while (arena_alloc(&arena, 60 << 10) != NULL)
+        ;
+    arena_reset(&arena);
+    for (int i = 0; i < 8; i++)
+        kept[i] = memset(arena_alloc(&arena, 60 << 10), 'a' + i, 60 << 10);
+    cr_assert_null(arena_alloc(&arena, 700 << 10), "nothing in use is given up");
+    char *large = arena_alloc(&arena, 400 << 10);
+    cr_assert_not_null(large);
+    memset(large, 'z', 400 << 10);
+    for (int i = 0; i < 8; i++)
+        cr_assert(kept[i][0] == 'a' + i && kept[i][(60 << 10) - 1] == 'a' + i);
+    arena_done(&arena);
+}
+
 Test(arena, a_large_piece_between_small_ones)
 {
     struct arena arena;
