@@ -9,4 +9,8 @@
 
 bool utf8_is_text(struct span bytes);
 
+/* How many bytes the character at the start of `bytes` has, 1-4; 0: there is none, or it is not one (U+0000
+ * is not one here). bytes.bytes >= 1. */
+size_t utf8_character_bytes(struct span bytes);
+
 #endif

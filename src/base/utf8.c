@@ -3,9 +3,9 @@
 
 #include <stdint.h>
 
-/* How long the sequence at `at` is; 0: not one. */
-static size_t utf8_sequence(const unsigned char *at, size_t bytes)
+size_t utf8_character_bytes(struct span bytes)
 {
+    const unsigned char *at = (const unsigned char *)bytes.at;
     static const struct {
         unsigned char first_min, first_max, second_min, second_max;
         size_t length;
@@ -17,7 +17,7 @@ static size_t utf8_sequence(const unsigned char *at, size_t bytes)
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         if (at[0] < forms[i].first_min || at[0] > forms[i].first_max)
             continue;
-        if (forms[i].length > bytes)
+        if (forms[i].length > bytes.bytes)
             return 0;
         if (forms[i].length > 1 && (at[1] < forms[i].second_min || at[1] > forms[i].second_max))
             return 0;
@@ -31,12 +31,12 @@ static size_t utf8_sequence(const unsigned char *at, size_t bytes)
 
 bool utf8_is_text(struct span bytes)
 {
-    const unsigned char *at = (const unsigned char *)bytes.at;
-    for (size_t i = 0; i < bytes.bytes;) {
-        size_t length = utf8_sequence(at + i, bytes.bytes - i);
+    while (bytes.bytes > 0) {
+        size_t length = utf8_character_bytes(bytes);
         if (length == 0)
             return false;
-        i += length;
+        bytes.at += length;
+        bytes.bytes -= length;
     }
     return true;
 }

@@ -4,39 +4,19 @@
 
 #include <assert.h>
 
+#include "base/utf8.h"
 #include "model/timestamp.h"
 
-/* How many bytes the UTF-8 character at `at` has; 0: it is not one (Unicode 15, table 3-7). */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
-    static const struct {
-        unsigned char first, last, second_low, second_high, length;
-    } forms[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3}, {0xe1, 0xec, 0x80, 0xbf, 3},
-                 {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-                 {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (at[0] < forms[i].first || at[0] > forms[i].last)
-            continue;
-        if (forms[i].length > left || at[1] < forms[i].second_low || at[1] > forms[i].second_high)
-            return 0;
-        for (size_t k = 2; k < forms[i].length; k++) {
-            if ((at[k] & 0xc0) != 0x80)
-                return 0;
-        }
-        return forms[i].length;
-    }
-    return 0;
-}
-
-/* Bytes from `at` that go out as they are. */
-static size_t plain_length(const unsigned char *at, size_t left)
+/* Bytes from the start of `text` that go out as they are. */
+static size_t plain_bytes(struct span text)
 {
     size_t count = 0;
-    while (count < left) {
-        unsigned char c = at[count];
+    while (count < text.bytes) {
+        unsigned char c = (unsigned char)text.at[count];
         if (c < 0x20 || c == '"' || c == '\\')
             break;
-        size_t length = c < 0x80 ? 1 : utf8_length(at + count, left - count);
+        struct span rest = {.at = text.at + count, .bytes = text.bytes - count};
+        size_t length = c < 0x80 ? 1 : utf8_character_bytes(rest);
         if (length == 0)
             break;
         count += length;
@@ -58,18 +38,16 @@ static void add_escaped(struct buffer *buffer, unsigned char c)
 
 void json_out_string(struct buffer *buffer, struct span text)
 {
-    const unsigned char *at = (const unsigned char *)text.at;
-    size_t left = text.bytes;
     buffer_add_byte(buffer, '"');
-    while (left > 0) {
-        size_t plain = plain_length(at, left);
+    while (text.bytes > 0) {
+        size_t plain = plain_bytes(text);
         if (plain > 0)
-            buffer_add(buffer, at, plain);
-        at += plain;
-        left -= plain;
-        if (left > 0) {
-            add_escaped(buffer, *at++);
-            left--;
+            buffer_add(buffer, text.at, plain);
+        text.at += plain;
+        text.bytes -= plain;
+        if (text.bytes > 0) {
+            add_escaped(buffer, (unsigned char)*text.at++);
+            text.bytes--;
         }
     }
     buffer_add_byte(buffer, '"');
