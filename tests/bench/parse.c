@@ -40,8 +40,9 @@ int main(int argc, char **argv)
         }
     }
     double took = seconds() - start;
-    printf("%ld events of %zu bytes in %.2f s of processor time: %.0f events/s, %.0f MB/s\n", count, sizeof value - 1, took,
-           (double)count / took, (double)count * (double)(sizeof value - 1) / took / 1e6);
+    printf("%ld events of %zu bytes in %.2f s of processor time: %.0f events/s, %.0f MB/s\n", count,
+           sizeof value - 1, took, (double)count / took,
+           (double)count * (double)(sizeof value - 1) / took / 1e6);
     arena_done(&arena);
     return 0;
 }
