@@ -20,7 +20,7 @@ enum {
     BEAT_MAX_MS = 120000, /* longer than one silent database statement */
     PRODUCER_BYTES_MAX = 16 * 1024 * 1024,
     CLOSE_MS = 2000, /* of shutdown_timeout: for the leases and the producer */
-    LOG_EVERY_MS = 1000
+    LINES_EVERY_MS = 1000
 };
 
 /* The flow, in order; a stage's name is its crash point and its word in the log. Preferences ("consult") come
@@ -137,12 +137,16 @@ void fanout_free(struct fanout *fanout)
 bool fanout_may_log(struct fanout *fanout, struct quiet *quiet, int64_t *skipped)
 {
     int64_t now_ms = fanout_now_ms(fanout);
-    if (now_ms < quiet->next_ms) {
+    if (now_ms - quiet->since_ms >= LINES_EVERY_MS) {
+        quiet->since_ms = now_ms;
+        quiet->lines = 0;
+    }
+    if (quiet->lines++ >= FANOUT_LINES_MAX) {
         quiet->skipped++;
         return false;
     }
     *skipped = quiet->skipped;
-    *quiet = (struct quiet){.next_ms = now_ms + LOG_EVERY_MS};
+    quiet->skipped = 0;
     return true;
 }
 

@@ -82,14 +82,13 @@ static enum status send_one(struct fanout *fanout, size_t index, struct fault *f
 
 static void put_off(struct fanout *fanout, struct owed *owed, enum status status, const struct fault *fault)
 {
-    int64_t skipped = 0;
     owed->state = OWED_WAITING;
     owed->retry_at_ms = fanout_now_ms(fanout) + RETRY_MS;
-    fanout->topic_stopped = true;
     readiness_not(fanout->setup.readiness, fanout->readiness_slot, "the receipts topic takes no outcomes");
-    if (fanout_may_log(fanout, &fanout->quiet_topic, &skipped))
+    if (!fanout->topic_stopped) /* said once, until it takes them again */
         log_fault(LOG_ERROR, "FAN-TOPIC", "the receipts topic takes no outcomes; trying on", status, fault,
-                  log_text("topic", fanout->setup.receipts_topic), log_int("skipped", skipped));
+                  log_text("topic", fanout->setup.receipts_topic));
+    fanout->topic_stopped = true;
 }
 
 enum status publish_run(struct fanout *fanout, struct fault *fault)

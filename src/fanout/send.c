@@ -105,7 +105,7 @@ static void log_answer(struct fanout *fanout, const struct provider_answer *answ
                   log_int("ms", answer->took_ms));
         return;
     }
-    if (!fanout_may_log(fanout, &fanout->quiet_answer, &skipped))
+    if (!fanout_may_log(fanout, &fanout->quiet_answers[answer->kind], &skipped))
         return;
     log_event(answer->kind == PROVIDER_ANSWER_TOO_MANY ? LOG_ERROR : LOG_WARN, "FAN-ANSWER",
               "the provider's answer to a chunk", log_text("answer", provider_answer_name(answer->kind)),

@@ -25,6 +25,7 @@ enum {
     FANOUT_RANGES_MAX = 32,  /* of a batch held in memory; more are read again later */
     FANOUT_URGENT_EXTRA = 8, /* places for urgent batches when all others are taken */
     FANOUT_TRACEPARENT_MAX = 128,
+    FANOUT_LINES_MAX = 10,
     FANOUT_TICK_MS = 20, /* waiting for answers and acknowledgements */
     FANOUT_IDLE_MS = 200 /* waiting for work: how late a stop is noticed */
 };
@@ -68,9 +69,10 @@ struct owed {
     char traceparent[FANOUT_TRACEPARENT_MAX + 1];
 };
 
-/* At most one line a second of a kind; what was left out is said by the next. */
+/* At most FANOUT_LINES_MAX lines a second of a kind; how many were left out is said by the next. */
 struct quiet {
-    int64_t next_ms;
+    int64_t since_ms;
+    int lines;
     int64_t skipped;
 };
 
@@ -101,7 +103,7 @@ struct fanout {
     int64_t renew_at_ms, sweep_at_ms;
     bool backlog; /* the table gave as many batches as were asked for: there may be more */
     bool topic_stopped;
-    struct quiet quiet_answer, quiet_topic;
+    struct quiet quiet_answers[PROVIDER_ANSWER_KINDS];
 };
 
 static inline int64_t fanout_now_ms(const struct fanout *fanout)

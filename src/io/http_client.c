@@ -14,6 +14,10 @@
 #include "base/clock.h"
 #include "gzip.h"
 
+/* A connection idle for longer is not used again: servers close idle ones after 5 s and more (Node's
+ * default), and a request that meets the closing is lost for good, for it may have been read. */
+enum { IDLE_REUSE_S = 4 };
+
 enum transfer_state { TRANSFER_FREE, TRANSFER_OUT, TRANSFER_FINISHED, TRANSFER_LENT };
 
 struct transfer {
@@ -203,6 +207,7 @@ static void set_options(const struct http_client *client, struct transfer *trans
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* a hanging name look-up is left behind, not joined */
     curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)client->settings.request_timeout_ms);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)client->settings.connect_timeout_ms);
+    curl_easy_setopt(easy, CURLOPT_MAXAGE_CONN, (long)IDLE_REUSE_S);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, client->user_agent);
     curl_easy_setopt(easy, CURLOPT_ACCEPT_ENCODING, "gzip");
     curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);

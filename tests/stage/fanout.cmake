@@ -1,7 +1,7 @@
 # Windows, leases, and the fan-out thread alone.
 belfry_stage(window window one_owner_takes_each_ordinal_once tokens_are_as_they_are_now
     leases_run_out_by_the_databases_clock a_row_goes_only_when_nothing_is_unsent
-    release_puts_back_what_was_not_begun urgent_first_then_oldest)
+    release_puts_back_what_was_not_begun urgent_first_then_oldest looks_up_by_primary_key)
 belfry_stage(fanout fanout sends_reports_and_deletes_the_batch
     a_dead_owners_window_is_unconfirmed_and_the_rest_is_sent stop_leaves_the_rest_unsent_and_ends_the_leases
     what_is_not_answered_by_shutdown_is_unconfirmed not_accepted_fails_at_once the_database_goes_and_comes_back)

@@ -100,6 +100,8 @@ Test(window, one_owner_takes_each_ordinal_once)
     }
     db_result_free(result);
     ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[10,30)}'");
+    db_params_done(&params);
+    db_params_done(&others);
     fixture_close(f);
 }
 
@@ -137,6 +139,7 @@ Test(window, tokens_are_as_they_are_now)
             cr_assert(row.token.at == NULL, "another's token never leaves the database");
     }
     db_result_free(result);
+    db_params_done(&params);
     fixture_close(f);
 }
 
@@ -185,6 +188,8 @@ Test(window, leases_run_out_by_the_databases_clock)
         }
         db_result_free(result);
     }
+    db_params_done(&params);
+    db_params_done(&others);
     fixture_close(f);
 }
 
@@ -207,6 +212,8 @@ Test(window, a_row_goes_only_when_nothing_is_unsent)
     cr_assert_eq(batch_finish(&mine, &id, 1, &finished, &fault), ST_OK);
     cr_assert_eq(finished, 1);
     ASSERT_COUNT(f, 0, "SELECT count(*) FROM batches");
+    db_params_done(&params);
+    db_params_done(&others);
     fixture_close(f);
 }
 
@@ -233,6 +240,7 @@ Test(window, release_puts_back_what_was_not_begun)
                  "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[0,10)}'"
                  " AND leased_until IS NULL AND owner IS NULL",
                  (long long)two);
+    db_params_done(&params);
     fixture_close(f);
 }
 
@@ -263,5 +271,92 @@ Test(window, urgent_first_then_oldest)
     cr_assert_eq(rows[2].range.first, 5);
     cr_assert_eq(take(&mine, 10, rows), 1);
     cr_assert_eq(rows[0].range.batch_id, two);
+    db_params_done(&params);
+    fixture_close(f);
+}
+
+/* ---- the plan --------------------------------------------------------------------------------------------
+ */
+
+/* Rows for n batches of 100 dispatches, put in by hand; 100 a user's device each. */
+static void fill_tables(struct fixture *f, int batches)
+{
+    world_exec(&f->world,
+               "INSERT INTO device_tokens (token, user_id, platform) SELECT 'ExponentPushToken[' || g || ']',"
+               " 'u' || g, 'ios' FROM generate_series(0, %d) g",
+               batches * 100 - 1);
+    world_exec(&f->world,
+               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, event_at,"
+               " created_at, batch_id) SELECT md5(g::text)::uuid, 'w', 'u' || g, 't', 'title', now(), now(),"
+               " 1 + g / 100 FROM generate_series(0, %d) g",
+               batches * 100 - 1);
+    world_exec(&f->world,
+               "INSERT INTO dispatches (id, notification_id, device_id, queued_at, updated_at)"
+               " SELECT ((1 + g / 100)::bigint << 20) + g %% 100, md5(g::text)::uuid,"
+               " (SELECT min(id) FROM device_tokens) + g, now(), now() FROM generate_series(0, %d) g",
+               batches * 100 - 1);
+    world_exec(
+        &f->world,
+        "INSERT INTO batches (id, unsent, created_at) SELECT g, '{[0,100)}', now() FROM generate_series(1,"
+        " %d) g",
+        batches);
+}
+
+/* A figure of the table's scans so far: what EXPLAIN's plan comes to. */
+static int64_t figure(struct fixture *f, const char *column, const char *table)
+{
+    return COUNT(
+        f, "SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables WHERE relname = '%s'",
+        table);
+}
+
+static void check_look_ups(struct fixture *f, struct window_scope *mine, const char *when)
+{
+    static const char *const tables[] = {"dispatches", "notifications", "device_tokens"};
+    struct batch_row rows[8];
+    int64_t before[3];
+    int taken = take(mine, 6, rows);
+    cr_assert_eq(taken, 6);
+    world_exec(&f->world, "SELECT pg_stat_force_next_flush()");
+    world_sleep_ms(1200); /* the other session's figures */
+    for (size_t i = 0; i < 3; i++)
+        before[i] = figure(f, "seq_tup_read", tables[i]);
+    struct window_range ranges[6];
+    struct db_result *result = NULL;
+    struct fault fault;
+    for (int i = 0; i < 6; i++)
+        ranges[i] = rows[i].range;
+    int64_t looked_up = figure(f, "idx_scan", "notifications");
+    int64_t began = world_now_ms();
+    cr_assert_eq(window_take(mine, ranges, 6, &result, &fault), ST_OK, "%s", fault.text);
+    int64_t took = world_now_ms() - began;
+    cr_assert_eq(db_result_rows(result), 600);
+    db_result_free(result);
+    world_sleep_ms(1200);
+    db_result_free(
+        window(mine, rows[0].range.batch_id, 0, 1)); /* a session tells its figures with its next end */
+    world_sleep_ms(200);
+    cr_expect_geq(figure(f, "idx_scan", "notifications") - looked_up, 600, "the figures are not there yet");
+    for (size_t i = 0; i < 3; i++) {
+        int64_t read = figure(f, "seq_tup_read", tables[i]) - before[i];
+        printf("window of 600 of 100,000 dispatches, %s: %lld rows of %s scanned, %lld ms\n", when,
+               (long long)read, tables[i], (long long)took);
+        cr_expect_eq(read, 0, "%s is scanned", tables[i]);
+    }
+}
+
+Test(window, looks_up_by_primary_key)
+{
+    struct fixture *f = fixture_open("window_plan", 1);
+    struct db_params params;
+    struct window_scope mine = scope_of(f, &params);
+    world_exec(&f->world, "ALTER TABLE dispatches SET (autovacuum_enabled = off);"
+                          "ALTER TABLE notifications SET (autovacuum_enabled = off);"
+                          "ALTER TABLE device_tokens SET (autovacuum_enabled = off)");
+    fill_tables(f, 1000);
+    check_look_ups(f, &mine, "never analysed");
+    world_exec(&f->world, "ANALYZE");
+    check_look_ups(f, &mine, "analysed");
+    db_params_done(&params);
     fixture_close(f);
 }
