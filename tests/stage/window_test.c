@@ -305,9 +305,8 @@ static void fill_tables(struct fixture *f, int batches)
 /* A figure of the table's scans so far: what EXPLAIN's plan comes to. */
 static int64_t figure(struct fixture *f, const char *column, const char *table)
 {
-    return COUNT(
-        f, "SELECT coalesce(sum(seq_tup_read), 0)::bigint FROM pg_stat_user_tables WHERE relname = '%s'",
-        table);
+    return COUNT(f, "SELECT coalesce(sum(%s), 0)::bigint FROM pg_stat_user_tables WHERE relname = '%s'",
+                 column, table);
 }
 
 static void check_look_ups(struct fixture *f, struct window_scope *mine, const char *when)
