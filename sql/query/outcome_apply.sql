@@ -1,16 +1,17 @@
--- One batch of the receipts topic into guarded transitions (design.md §3): states, receipt_batches, dead tokens and
--- the group's offsets move together or not at all.
+-- One batch of the receipts topic into guarded transitions (design.md §3): states, receipt_batches, dead
+-- tokens and the group's offsets move together or not at all.
 --   $1 group $2 topic
---   $3-$9 the parts: partition, generation, where the batch starts, where it ends, records, tombstones, dead letters
+--   $3-$9 the parts: partition, generation, start and end of the batch, records, tombstones, dead letters
 --   $10-$13 one item for each dispatch, in id order: id, notification, device, how many outcomes it folds
 --   $14-$16 state, error, ticket it ends in when it now stands at `queued` (state NULL: it does not move)
 --   $17-$19 the same when it now stands at failed/Unconfirmed
 --   $20 when the provider took it, by the dispatcher's clock (where $14 or $17 is `sent`)
 --   $21 receipt_delay in milliseconds
--- One row: held, then how many dispatches became sent, failed, suppressed, how many outcomes moved nothing, how many
--- found no dispatch, how many tokens were disabled. Not held: nothing moved, the counts mean nothing.
--- Rows are locked here and in receipts_apply.sql in one order: offsets, dispatches, receipt_batches, device_tokens,
--- each by its key. LATERAL … LIMIT 1 makes every look-up of a dispatch one of its primary key, analysed or not.
+-- One row: held, then how many dispatches became sent, failed, suppressed, how many outcomes moved
+-- nothing, how many found no dispatch, how many tokens were disabled. Not held: nothing moved, the counts
+-- mean nothing. Rows are locked here and in receipts_apply.sql in one order: offsets, dispatches,
+-- receipt_batches, device_tokens, each by its key. LATERAL … LIMIT 1 makes every look-up of a dispatch one
+-- of its primary key, analysed or not.
 WITH parts AS MATERIALIZED (
     SELECT *
     FROM unnest($3::int4[], $4::int8[], $5::int8[], $6::int8[], $7::int8[], $8::int8[], $9::int8[])

@@ -1,10 +1,13 @@
--- One answered chunk of receipts into final states. One element each: $1 dispatch, $2 the ticket asked for, $3 the
--- state its receipt gives (NULL: no receipt), $4 the receipt's error · $5 receipt_max_age in milliseconds.
--- Guarded by state and ticket, so another poller's answer, or a replay, changes nothing. Without a receipt the row stays
--- `sent`, or expires when it was queued longer ago than receipt_max_age: the provider has forgotten it.
--- One row: how many became delivered, receipt_error, expired, how many tokens were disabled.
+-- One answered chunk of receipts into final states. One element each: $1 dispatch, $2 the ticket asked
+-- for, $3 the state its receipt gives (NULL: no receipt), $4 the receipt's error · $5 receipt_max_age in
+-- milliseconds. Guarded by state and ticket, so another poller's answer, or a replay, changes nothing.
+-- Without a receipt the row stays `sent`, or expires when it was queued longer ago than receipt_max_age:
+-- the provider has forgotten it. One row: how many became delivered, receipt_error, expired, how many
+-- tokens were disabled.
 WITH items AS MATERIALIZED (
-    SELECT * FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[]) AS i (id, ticket, state, error) ORDER BY id
+    SELECT *
+    FROM unnest($1::int8[], $2::text[], $3::text[], $4::text[]) AS i (id, ticket, state, error)
+    ORDER BY id
 ), locked AS MATERIALIZED (
     SELECT d.id, coalesce(i.state, 'expired') AS to_state, i.error
     FROM items i

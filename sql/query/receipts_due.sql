@@ -1,6 +1,6 @@
--- What is to be asked: the `sent` dispatches with a ticket of the leased batches ($1), by ticket so that two rows
--- with one ticket stand together, those after ticket $2 ('' at first), at most $3. A batch is one primary-key range.
--- The token goes along to see that a receipt speaks of the same device; it is a secret.
+-- What is to be asked: the `sent` dispatches with a ticket of the leased batches ($1), by ticket so that
+-- two rows with one ticket stand together, those after ticket $2 ('' at first), at most $3. A batch is one
+-- primary-key range. The token goes along to see that a receipt speaks of the same device; it is a secret.
 SELECT d.id, d.ticket, t.token
 FROM (
     SELECT x.id, x.ticket, x.device_id

@@ -1,5 +1,5 @@
--- `sent` without a ticket id: there is nothing to ask, so age alone ends it. $1 the batches whose pass was answered,
--- $2 receipt_max_age in milliseconds. Rows touched: how many became expired.
+-- `sent` without a ticket id: there is nothing to ask, so age alone ends it. $1 the batches whose pass was
+-- answered, $2 receipt_max_age in milliseconds. Rows touched: how many became expired.
 WITH locked AS MATERIALIZED (
     SELECT d.id
     FROM unnest($1::int8[]) AS b (batch_id)

@@ -1,7 +1,7 @@
 -- Ends a pass: $1 owner, $2 batches, $3 the version each was leased at, $4 poll_interval in milliseconds.
--- A batch with nothing left to ask goes, but only at the version that was leased: a `sent` that came meanwhile raised
--- it, and would be orphaned (design.md §3). Every other one is due again an interval later.
--- One row: how many batches are done.
+-- A batch with nothing left to ask goes, but only at the version that was leased: a `sent` that came
+-- meanwhile raised it, and would be orphaned (design.md §3). Every other one is due again an interval
+-- later. One row: how many batches are done.
 WITH mine AS MATERIALIZED (
     SELECT r.batch_id, r.version = b.version AND NOT EXISTS (
                SELECT FROM dispatches d

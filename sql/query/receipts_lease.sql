@@ -1,5 +1,6 @@
--- Takes the batches whose receipts are due, oldest first: $1 owner, $2 lease in milliseconds, $3 most batches.
--- The lease is a row's own mark by the database's clock: nothing stays locked while the provider is asked.
+-- Takes the batches whose receipts are due, oldest first: $1 owner, $2 lease in milliseconds, $3 most
+-- batches. The lease is a row's own mark by the database's clock: nothing stays locked while the provider
+-- is asked.
 WITH due AS MATERIALIZED (
     SELECT batch_id
     FROM receipt_batches

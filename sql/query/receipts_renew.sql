@@ -1,4 +1,5 @@
--- A long pass keeps its lease: $1 owner, $2 lease in milliseconds, $3 its batches. Rows touched: those still its own.
+-- A long pass keeps its lease: $1 owner, $2 lease in milliseconds, $3 its batches. Rows touched: those
+-- still its own.
 WITH mine AS MATERIALIZED (
     SELECT batch_id
     FROM receipt_batches

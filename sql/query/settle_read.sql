@@ -1,5 +1,6 @@
--- The time below which no notification can still commit, and how many prepared transactions forbid to say so
--- (contracts/reader-api.md, *newer*). On the primary, as a member of pg_read_all_stats. $1 the relation.
+-- The time below which no notification can still commit, and how many prepared transactions forbid to say
+-- so (contracts/reader-api.md, *newer*). On the primary, as a member of pg_read_all_stats. $1 the
+-- relation.
 SELECT least(statement_timestamp(), min(coalesce(a.xact_start, a.backend_start))) AS bound,
        count(*) FILTER (WHERE l.pid IS NULL) AS prepared
 FROM pg_locks l

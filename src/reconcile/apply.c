@@ -43,8 +43,7 @@ void batch_drop_lost(struct drain *drain)
     batch->count = kept;
 }
 
-/* ---- building the statement's input -----------------------------------------------------------------------
- */
+/* ---- building the statement's input ----------------------------------------------------------------- */
 
 static void count_record(struct offsets_part *part, const struct drain_record *record)
 {
@@ -103,8 +102,7 @@ static enum status build(struct drain *drain, size_t end, struct outcome_batch *
     return ST_OK;
 }
 
-/* ---- after the statement ----------------------------------------------------------------------------------
- */
+/* ---- after the statement ---------------------------------------------------------------------------- */
 
 static void note_applied(struct drain *drain, const struct outcome_batch *input,
                          const struct outcome_counts *counts)

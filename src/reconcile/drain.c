@@ -19,8 +19,7 @@ enum {
     CLOSE_MS = 5000
 };
 
-/* ---- take -------------------------------------------------------------------------------------------------
- */
+/* ---- take ------------------------------------------------------------------------------------------- */
 
 /* Out of the group since an assignment could not be seated: goes back in, once. */
 static enum status join_again(struct drain *drain, struct fault *fault)
@@ -65,8 +64,7 @@ static enum status stage_take(void *context, struct fault *fault)
     return status;
 }
 
-/* ---- parse ------------------------------------------------------------------------------------------------
- */
+/* ---- parse ------------------------------------------------------------------------------------------ */
 
 static void make_letter(struct drain *drain, struct drain_record *record, const struct fault *why)
 {
@@ -113,8 +111,7 @@ static enum status stage_parse(void *context, struct fault *fault)
     return status;
 }
 
-/* ---- apply, tell Kafka ------------------------------------------------------------------------------------
- */
+/* ---- apply, tell Kafka ------------------------------------------------------------------------------ */
 
 static enum status stage_drain(void *context, struct fault *fault)
 {
@@ -163,8 +160,7 @@ static const struct stage take_stage[] = {{"take", stage_take, NULL}};
 static const struct stage stages[] = {
     {"parse", stage_parse, NULL}, {"drain", stage_drain, NULL}, {"drained", stage_drained, NULL}};
 
-/* ---- the loop ---------------------------------------------------------------------------------------------
- */
+/* ---- the loop --------------------------------------------------------------------------------------- */
 
 static void on_notice(void *context, const struct kafka_notice *notice)
 {

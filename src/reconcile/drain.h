@@ -62,8 +62,7 @@ struct drain {
     struct drain_batch batch;
 };
 
-/* ---- seats.c ----------------------------------------------------------------------------------------------
- */
+/* ---- seats.c ---------------------------------------------------------------------------------------- */
 enum status seats_assign(void *context, struct kafka_seat *seats, size_t count, struct fault *fault);
 void seats_revoke(void *context, const struct kafka_seat *seats, size_t count, bool lost);
 /* After a statement that moved nothing: learns from the table what is true of every partition of the batch,
@@ -72,8 +71,7 @@ void seats_revoke(void *context, const struct kafka_seat *seats, size_t count, b
 MUST_USE enum status seats_reread(struct drain *drain, struct fault *fault);
 void seats_measure_lag(struct drain *drain);
 
-/* ---- apply.c ----------------------------------------------------------------------------------------------
- */
+/* ---- apply.c ---------------------------------------------------------------------------------------- */
 /* The whole batch into the database, halved where it is refused. Run again after ST_RETRY it goes on where it
  * was. */
 MUST_USE enum status apply_batch(struct drain *drain, struct fault *fault);
@@ -81,8 +79,7 @@ MUST_USE enum status apply_batch(struct drain *drain, struct fault *fault);
 void batch_drop_lost(struct drain *drain);
 void batch_drop(struct drain *drain);
 
-/* ---- dead_letter.c ----------------------------------------------------------------------------------------
- */
+/* ---- dead_letter.c ---------------------------------------------------------------------------------- */
 MUST_USE enum status letters_open(struct drain *drain, struct fault *fault);
 /* Sends the letters of the batch that are not acknowledged, and waits until they are: an offset moves only
  * then. ST_RETRY: the broker is away · ST_STOP: the topic is missing. */

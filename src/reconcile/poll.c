@@ -43,8 +43,7 @@ struct poll_loop {
     bool found;                             /* findings are there to be applied */
 };
 
-/* ---- a pass -----------------------------------------------------------------------------------------------
- */
+/* ---- a pass ----------------------------------------------------------------------------------------- */
 
 static bool has_no_pass(const void *context)
 {
@@ -120,8 +119,7 @@ static enum status stage_due(void *context, struct fault *fault)
     return ST_OK;
 }
 
-/* ---- one request ------------------------------------------------------------------------------------------
- */
+/* ---- one request ------------------------------------------------------------------------------------ */
 
 static void take_chunk(struct poll_loop *poll)
 {
@@ -280,8 +278,7 @@ static enum status stage_ask(void *context, struct fault *fault)
     return ST_OK;
 }
 
-/* ---- what it changes --------------------------------------------------------------------------------------
- */
+/* ---- what it changes -------------------------------------------------------------------------------- */
 
 static void count_settled(struct session *session, const struct receipt_counts *counts, size_t asked)
 {
@@ -372,8 +369,7 @@ static const struct stage stages[] = {{"lease", stage_lease, has_no_pass},
                                       {"poll", stage_apply, has_answer},
                                       {"finish", stage_finish, has_ended}};
 
-/* ---- the loop ---------------------------------------------------------------------------------------------
- */
+/* ---- the loop --------------------------------------------------------------------------------------- */
 
 enum status poll_new(const struct reconcile_setup *setup, struct metric_set *metrics, struct poll_loop **poll,
                      struct fault *fault)

@@ -45,8 +45,7 @@ MUST_USE enum status session_run(struct session *session, const struct stage *st
 void session_sleep(int64_t wait_ms);
 enum status session_wait(void *context, int64_t wait_ms, struct fault *fault);
 
-/* ---- metrics ----------------------------------------------------------------------------------------------
- */
+/* ---- metrics ---------------------------------------------------------------------------------------- */
 
 enum reconcile_metric {
     M_RECORDS,
@@ -72,8 +71,7 @@ extern const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT];
 /* Counts under a label's value. */
 void reconcile_count(struct metric_set *metrics, enum reconcile_metric row, const char *value, int64_t by);
 
-/* ---- the loops --------------------------------------------------------------------------------------------
- */
+/* ---- the loops -------------------------------------------------------------------------------------- */
 
 struct drain;
 struct poll_loop;
