@@ -144,6 +144,8 @@ MUST_USE enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consum
                                                    struct fault *fault);
 /* Partitions held. */
 size_t kafka_consumer_held(const struct kafka_consumer *consumer);
+/* True from the moment all brokers were away until one answers again; keep polling. */
+bool kafka_consumer_is_away(const struct kafka_consumer *consumer);
 /* True while a subscribed topic is missing; name it. */
 bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const char **topic);
 

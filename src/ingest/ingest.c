@@ -69,7 +69,9 @@ void ingest_say_ready(struct ingest *ingest)
 {
     const char *missing = NULL;
     ingest->stop_code[0] = '\0';
-    if (kafka_consumer_topic_missing(ingest->consumer, &missing)) {
+    if (kafka_consumer_is_away(ingest->consumer)) {
+        readiness_not(ingest->setup.readiness, ingest->ready_slot, "no Kafka broker answers");
+    } else if (kafka_consumer_topic_missing(ingest->consumer, &missing)) {
         char reason[READINESS_REASON_MAX];
         (void)snprintf(reason, sizeof reason, "topic %s is missing", missing);
         readiness_not(ingest->setup.readiness, ingest->ready_slot, reason);

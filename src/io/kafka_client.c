@@ -67,6 +67,7 @@ void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, 
         client_die(client, error, text);
         return;
     }
+    client->away = client->away || error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
     int64_t now_ms = clock_monotonic_ms(&clock_system);
     if (error == client->last_error && now_ms - client->last_error_at_ms < SAME_ERROR_MS) {
         return;

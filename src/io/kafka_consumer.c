@@ -83,6 +83,18 @@ static bool topic_exists(struct kafka_consumer *consumer, int topic)
     return exists;
 }
 
+static bool any_broker_answers(struct kafka_consumer *consumer)
+{
+    const struct rd_kafka_metadata *metadata = NULL;
+    rd_kafka_resp_err_t error =
+        rd_kafka_metadata(consumer->client.rk, 0, NULL, &metadata, MISSING_ASK_TIMEOUT_MS);
+    if (metadata != NULL) {
+        rd_kafka_metadata_destroy(metadata);
+    }
+    return error == RD_KAFKA_RESP_ERR_NO_ERROR;
+}
+
+/* While something is missing, asks for it now and then. */
 static void ask_for_missing(struct kafka_consumer *consumer)
 {
     int64_t now_ms = clock_monotonic_ms(&clock_system);
@@ -90,6 +102,10 @@ static void ask_for_missing(struct kafka_consumer *consumer)
         return;
     }
     consumer->missing_asked_ms = now_ms;
+    if (consumer->client.away) {
+        consumer->client.away = !any_broker_answers(consumer);
+        return;
+    }
     for (int i = 0; i < (int)consumer->topic_count; i++) {
         if (!consumer->missing[i] || !topic_exists(consumer, i)) {
             continue;
@@ -302,6 +318,7 @@ static bool take_record(struct kafka_consumer *consumer, rd_kafka_message_t *mes
     rd_kafka_timestamp_type_t kind;
     int64_t timestamp_ms = rd_kafka_message_timestamp(message, &kind);
     held->position = message->offset + 1;
+    consumer->client.away = false;
     *record = (struct kafka_record){
         .topic = topic,
         .partition = message->partition,
@@ -413,6 +430,11 @@ bool kafka_record_find_header(const struct kafka_record *record, const char *nam
 int kafka_consumer_fd(const struct kafka_consumer *consumer)
 {
     return consumer->client.wake_fd;
+}
+
+bool kafka_consumer_is_away(const struct kafka_consumer *consumer)
+{
+    return consumer->client.away;
 }
 
 bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const char **topic)

@@ -39,7 +39,7 @@ struct kafka_producer {
 
 static const struct kafka_property producer_defaults[] = {
     {"partitioner", "murmur2_random"}, /* as the Java client: a key stays where other tools put it */
-    {"message.max.bytes", "8388608"},  /* the broker's limit decides, not the client's million */
+    {"message.max.bytes", "33554432"}, /* the broker's limit decides, not the client's million */
     {"message.timeout.ms", "0"},       /* what is owed stays owed; flush has the deadline */
     {"compression.codec", "lz4"},      {NULL, NULL},
 };

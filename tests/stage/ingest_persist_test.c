@@ -129,3 +129,49 @@ Test(ingest, missing_topics_are_waited_for, .timeout = 120)
     cr_assert_eq(world_topic_records(&w, w.dlq), 1);
     case_close(&w, dispatcher);
 }
+
+/* A record that is only slow gets more time before it counts as bad; the rest of its batch does not wait for
+ * it. */
+Test(ingest, a_slow_record_gets_more_time, .timeout = 200)
+{
+    struct world w;
+    struct dead_letters dead;
+    case_open(&w, "slow", 1);
+    world_exec(&w, "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS "
+                   "'BEGIN IF NEW.title = ''slow'' THEN PERFORM pg_sleep(22); END IF; RETURN NEW; END'");
+    world_exec(&w, "CREATE TRIGGER slow BEFORE INSERT ON notifications FOR EACH ROW EXECUTE FUNCTION slow()");
+    case_produce_good(&w, "r1", "u1");
+    world_produce(
+        &w, w.events, 0, "k",
+        "{\"run_id\":\"s\",\"event_type\":\"t\",\"workspace_id\":\"w\",\"recipient_user_id\":\"u2\","
+        "\"title\":\"slow\"}");
+    struct child *dispatcher = case_dispatcher(&w, NULL);
+    world_wait_count(&w, 1, "SELECT count(*) FROM notifications"); /* u1, once the batch was cut */
+    int64_t before_ms = world_now_ms();
+    world_wait_count(&w, 2, "SELECT count(*) FROM notifications");
+    case_wait_read(&w);
+    case_read_dead(&w, &dead);
+    printf("stored %lld s after the rest; %d dead letters\n", (long long)(world_now_ms() - before_ms) / 1000,
+           dead.count);
+    cr_assert_eq(dead.count, 0);
+    case_close(&w, dispatcher);
+}
+
+/* Two members with one group.instance.id: the older is fenced for good and leaves, saying so. */
+Test(ingest, a_fenced_member_leaves_with_5, .timeout = 120)
+{
+    struct world w;
+    case_open(&w, "fenced", 2);
+    struct child *older = case_dispatcher(&w, "[kafka]\ngroup.instance.id = one\n");
+    char path[WORLD_PATH_MAX];
+    world_write_dispatcher_ini(&w, INGEST_ONLY "[kafka]\ngroup.instance.id = one\n", path);
+    const char *argv[] = {"-F", path, NULL};
+    struct child *newer = child_start(&w, "src/bin/belfry-dispatcher", argv, NULL);
+    int code = child_wait(older, 60);
+    printf("the older one left with %d\n", code);
+    cr_assert_eq(code, 5);
+    case_produce_good(&w, "r", "u");
+    world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
+    cr_assert(child_running(newer));
+    case_close(&w, newer);
+}

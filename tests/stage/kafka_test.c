@@ -16,16 +16,20 @@ enum { RECORDS_SEEN_MAX = 4096, PATIENCE_MS = 30000 };
 static char brokers[128];
 static char topic_name[128], group_name[128];
 
+static const char *strategy = "range";
+
 static const struct config_pair *pairs(void)
 {
     static struct config_pair all[] = {{.key = "bootstrap.servers", .value = brokers},
                                        {.key = "heartbeat.interval.ms", .value = "500"},
                                        {.key = "session.timeout.ms", .value = "6000"},
-                                       {.key = "topic.metadata.refresh.interval.ms", .value = "1000"}};
+                                       {.key = "topic.metadata.refresh.interval.ms", .value = "1000"},
+                                       {.key = "partition.assignment.strategy"}};
+    all[4].value = strategy;
     return all;
 }
 
-static const struct config_pairs properties = {.count = 4};
+static const struct config_pairs properties = {.count = 5};
 
 static const struct config_pairs *kafka_properties(void)
 {
@@ -461,6 +465,37 @@ Test(kafka, two_members_share_and_every_record_comes)
     }
     cr_assert_eq(second.assigned, 2);
     cr_assert_eq(first.revoked, 4, "range takes all and gives two back");
+    for (int p = 0; p < 4; p++) {
+        produce_numbers(p, p * 100, 100);
+    }
+    int64_t until_ms = clock_monotonic_ms(&clock_system) + PATIENCE_MS;
+    while (first.count + second.count < 400 && clock_monotonic_ms(&clock_system) < until_ms) {
+        (void)take_one(&first, 10);
+        (void)take_one(&second, 10);
+    }
+    cr_assert_eq(first.count, 200, "%d", first.count);
+    cr_assert_eq(second.count, 200, "%d", second.count);
+    kafka_consumer_close(first.consumer, 10000);
+    kafka_consumer_close(second.consumer, 10000);
+}
+
+Test(kafka, cooperative_members_share_too)
+{
+    strategy = "cooperative-sticky";
+    make_topic(4);
+    struct member first = {0}, second = {0};
+    join(&first);
+    for (int i = 0; i < 100 && first.assigned == 0; i++) {
+        (void)take_one(&first, 100);
+    }
+    cr_assert_eq(first.assigned, 4);
+    join(&second);
+    for (int i = 0; i < 300 && second.assigned < 2; i++) {
+        (void)take_one(&first, 50);
+        (void)take_one(&second, 50);
+    }
+    cr_assert_eq(second.assigned, 2, "%d", second.assigned);
+    cr_assert_eq(first.revoked, 2, "only what goes is taken away");
     for (int p = 0; p < 4; p++) {
         produce_numbers(p, p * 100, 100);
     }
