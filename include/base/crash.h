@@ -1,5 +1,5 @@
 /* Crash points of the system tests. In the product CRASH_POINT is nothing; in the *_crash libraries it
- * kills the process with SIGKILL when BELFRY_CRASH_AT names it: "claim" or "claim:3" (the third pass). */
+ * kills the process with SIGKILL when BELFRY_CRASH names it: "claim" or "claim:3" (the third pass). */
 #ifndef BELFRY_BASE_CRASH_H
 #define BELFRY_BASE_CRASH_H
 

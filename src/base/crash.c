@@ -10,7 +10,7 @@
 void crash_point_pass(const char *name)
 {
     static atomic_long passes;
-    const char *wanted = getenv("BELFRY_CRASH_AT");
+    const char *wanted = getenv("BELFRY_CRASH");
     size_t bytes = strlen(name);
     if (wanted == NULL || strncmp(wanted, name, bytes) != 0 ||
         (wanted[bytes] != '\0' && wanted[bytes] != ':'))

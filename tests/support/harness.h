@@ -83,7 +83,7 @@ int world_run(struct world *w, const char *binary, const char *const *argv, char
 
 /* The three binaries with an ini made for the test; `extra` is ini text laid over it (the same key
  * replaces, another is added), or NULL. They come back ready (/readyz answers 200). The _crash form runs the
- * binary with crash points and BELFRY_CRASH_AT=at, and does not wait for ready when at is given. */
+ * binary with crash points and BELFRY_CRASH=at, and does not wait for ready when at is given. */
 struct child *world_dispatcher(struct world *w, const char *extra);
 struct child *world_dispatcher_crash(struct world *w, const char *extra, const char *at);
 struct child *world_reconciler(struct world *w, const char *extra);

@@ -202,7 +202,7 @@ static struct child *start(struct world *w, const struct ini *ini, const char *b
     char path[WORLD_PATH_MAX], crash[128];
     write_ini(w, ini, strrchr(binary, '-') + 1, path);
     const char *argv[] = {"-F", path, NULL};
-    snprintf(crash, sizeof crash, "BELFRY_CRASH_AT=%s", at == NULL ? "" : at);
+    snprintf(crash, sizeof crash, "BELFRY_CRASH=%s", at == NULL ? "" : at);
     const char *environment[] = {crash, NULL};
     struct child *child = child_start(w, binary, argv, environment);
     snprintf(child->admin, sizeof child->admin, "%s", value_of(ini, "admin", "listen"));
