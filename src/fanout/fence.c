@@ -149,7 +149,9 @@ static size_t window_size(const struct fanout *fanout)
         size = room;
     if (risked + size > whole)
         size = risked < whole ? whole - risked : 0;
-    return size < fanout->chunk_size && risked > 0 ? 0 : size; /* no small change while something moves */
+    if (size < fanout->chunk_size)
+        return risked > 0 ? 0 : size; /* no small change while something moves */
+    return size - size % fanout->chunk_size;
 }
 
 enum status fence_run(struct fanout *fanout, struct fault *fault)

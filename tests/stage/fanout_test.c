@@ -16,7 +16,7 @@ struct bench {
     struct fanout_settings settings;
     struct provider_settings provider;
     struct db_settings database;
-    struct config_pair kafka[2];
+    struct config_pair kafka[3];
     struct config_pairs properties;
     struct handover *handover;
     struct fanout_setup setup;
@@ -47,7 +47,8 @@ static void open_bench(struct bench *b, const char *name)
                                        .prepared_statements = true};
     b->kafka[0] = (struct config_pair){.key = "bootstrap.servers", .value = w->brokers};
     b->kafka[1] = (struct config_pair){.key = "topic.metadata.refresh.interval.ms", .value = "1000"};
-    b->properties = (struct config_pairs){.pairs = b->kafka, .count = 2};
+    b->kafka[2] = (struct config_pair){.key = "topic.metadata.propagation.max.ms", .value = "500"};
+    b->properties = (struct config_pairs){.pairs = b->kafka, .count = 3};
     struct fault fault;
     cr_assert_eq(handover_new(4, &b->handover, &fault), ST_OK);
     b->setup = (struct fanout_setup){.settings = &b->settings,
@@ -267,6 +268,27 @@ Test(fanout, the_database_goes_and_comes_back)
     world_wait_count(w, 0, "SELECT count(*) FROM batches");
     cr_expect_eq(outcomes(&b, "\"outcome\":\"sent\""), 4500);
     cr_expect_eq(simulator_accepted(w, NULL), 4500);
+    stop(&b);
+    close_bench(&b);
+}
+
+Test(fanout, outcomes_wait_for_their_topic)
+{
+    struct bench b;
+    open_bench(&b, "fanout_topic");
+    struct world *w = &b.f->world;
+    make_devices(&b, 150);
+    world_delete_topic(w, w->receipts);
+    world_sleep_ms(500);
+    start(&b);
+    (void)make_batch(&b, "r1", 150, false);
+    world_wait_count(w, 1, "SELECT count(*) FROM batches WHERE isempty(unsent)");
+    world_sleep_ms(3500); /* longer than the lease: it is renewed while the outcomes wait */
+    cr_expect_eq(world_count(w, "SELECT count(*) FROM batches WHERE leased_until > now()"), 1);
+    world_create_topic(w, w->receipts, 3);
+    world_wait_count(w, 0, "SELECT count(*) FROM batches");
+    cr_expect_eq(outcomes(&b, "\"outcome\":\"sent\""), 150);
+    cr_expect_eq(simulator_accepted(w, NULL), 150);
     stop(&b);
     close_bench(&b);
 }
