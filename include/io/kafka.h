@@ -85,7 +85,7 @@ struct kafka_record {
     int64_t timestamp_ms; /* -1: none */
     bool key_null, value_null;
     struct span key, value;
-    void *handle;
+    void *handle; /* NULL: nothing to release, and no headers (tests) */
 };
 
 struct kafka_consumer;

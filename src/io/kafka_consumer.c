@@ -406,7 +406,8 @@ bool kafka_record_header(const struct kafka_record *record, size_t index, struct
     const char *name = NULL;
     const void *value = NULL;
     size_t bytes = 0;
-    if (rd_kafka_message_headers(record->handle, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+    if (record->handle == NULL ||
+        rd_kafka_message_headers(record->handle, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
         rd_kafka_header_get_all(headers, index, &name, &value, &bytes) != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return false;
     }
@@ -419,7 +420,8 @@ bool kafka_record_find_header(const struct kafka_record *record, const char *nam
     rd_kafka_headers_t *headers = NULL;
     const void *at = NULL;
     size_t bytes = 0;
-    if (rd_kafka_message_headers(record->handle, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
+    if (record->handle == NULL ||
+        rd_kafka_message_headers(record->handle, &headers) != RD_KAFKA_RESP_ERR_NO_ERROR ||
         rd_kafka_header_get_last(headers, name, &at, &bytes) != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return false;
     }
