@@ -166,7 +166,7 @@ void seat_revoke(void *context, const struct kafka_seat *seats, size_t count, bo
     struct ingest *ingest = context;
     if (!lost) {
         /* Its offsets reach the group too then, and the next owner has nothing to repeat. */
-        (void)flight_land(ingest, REVOKE_LAND_MS);
+        (void)flight_land(ingest, ingest_must_leave(ingest) ? 0 : REVOKE_LAND_MS);
         kafka_consumer_commit(ingest->consumer, REVOKE_COMMIT_MS);
     }
     for (size_t i = 0; i < count; i++) {
