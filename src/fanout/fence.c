@@ -5,6 +5,8 @@
  * sent. What always holds: an ordinal leaves `unsent` in the database before its push leaves the house; one
  * window is of one urgency, urgent first, oldest batch first. A crash after the fence: the sweeper reports
  * the window. */
+#include <assert.h>
+
 #include "base/crash.h"
 #include "base/log.h"
 #include "state.h"
@@ -140,6 +142,7 @@ static void send_rows(struct fanout *fanout, struct window *window)
 /* How many ordinals the next window may have. */
 static size_t window_size(const struct fanout *fanout)
 {
+    assert(fanout->chunk_size > 0 && fanout->slots > 0);
     size_t free = 0, whole = fanout->slots * fanout->chunk_size;
     for (size_t i = 0; i < fanout->slots; i++)
         free += !fanout->chunks[i].used;
