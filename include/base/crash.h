@@ -1,5 +1,7 @@
 /* Crash points of the system tests. In the product CRASH_POINT is nothing; in the *_crash libraries it
- * kills the process with SIGKILL when BELFRY_CRASH names it: "claim" or "claim:3" (the third pass). */
+ * kills the process with SIGKILL when BELFRY_CRASH names it: "claim" or "claim:3" (the third pass);
+ * "claim:3:stop" freezes it with SIGSTOP instead. Every row of a stage table has a point of its name (test
+ * house_crash_points). */
 #ifndef BELFRY_BASE_CRASH_H
 #define BELFRY_BASE_CRASH_H
 

@@ -15,9 +15,10 @@ void crash_point_pass(const char *name)
     if (wanted == NULL || strncmp(wanted, name, bytes) != 0 ||
         (wanted[bytes] != '\0' && wanted[bytes] != ':'))
         return;
-    long at = wanted[bytes] == ':' ? strtol(wanted + bytes + 1, NULL, 10) : 1;
+    char *end = NULL;
+    long at = wanted[bytes] == ':' ? strtol(wanted + bytes + 1, &end, 10) : 1;
     if (atomic_fetch_add(&passes, 1) + 1 == at)
-        raise(SIGKILL);
+        raise(end != NULL && strcmp(end, ":stop") == 0 ? SIGSTOP : SIGKILL);
 }
 #else
 typedef int crash_points_are_off; /* a translation unit is never empty */

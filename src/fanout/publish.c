@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/crash.h"
 #include "base/log.h"
 #include "state.h"
 #include "wire/outcome.h"
@@ -94,6 +95,7 @@ static void put_off(struct fanout *fanout, struct owed *owed, enum status status
 enum status publish_run(struct fanout *fanout, struct fault *fault)
 {
     int64_t now_ms = fanout_now_ms(fanout);
+    bool any = false;
     for (size_t i = 0; i < fanout->owed_max; i++) {
         struct owed *owed = &fanout->owed[i];
         if (owed->state != OWED_WAITING || owed->retry_at_ms > now_ms)
@@ -105,6 +107,10 @@ enum status publish_run(struct fanout *fanout, struct fault *fault)
             break; /* the producer is full: serve deliveries first */
         if (status != ST_OK)
             put_off(fanout, owed, status, fault);
+        any = any || status == ST_OK;
+    }
+    if (any) {
+        CRASH_POINT("publish");
     }
     return kafka_producer_poll(fanout->producer, 0, fault);
 }

@@ -119,7 +119,7 @@ static void take_answer(struct fanout *fanout, const struct provider_answer *ans
 {
     struct chunk *chunk = &fanout->chunks[answer->tag];
     assert(chunk->used && chunk->count == answer->count);
-    CRASH_POINT("sent");
+    CRASH_POINT("send");
     log_answer(fanout, answer);
     for (size_t i = 0; i < chunk->count; i++) {
         struct window_row row;

@@ -36,6 +36,7 @@ void sweep_take_handed(struct fanout *fanout, int timeout_ms)
     if (fanout->setup.handover == NULL)
         return;
     while (handover_take(fanout->setup.handover, timeout_ms, &batch)) {
+        CRASH_POINT("sweep");
         add_handed(fanout, &batch);
         timeout_ms = 0;
     }
@@ -91,6 +92,9 @@ static enum status take_from_table(struct fanout *fanout, struct fault *fault)
     enum status status = batch_take(&fanout->scope, &query, &rows, fault);
     if (status != ST_OK)
         return fanout_db_failed(fanout, status, fault);
+    if (db_result_rows(rows) > 0) {
+        CRASH_POINT("sweep");
+    }
     fanout->backlog = add_taken(fanout, rows) == query.count_max;
     fanout->sweep_at_ms = fanout_now_ms(fanout) + fanout->setup.settings->sweep_interval_ms;
     db_result_free(rows);

@@ -4,6 +4,6 @@ add_dependencies(system_fanout belfry-dispatcher belfry-dispatcher-crash belfry-
 foreach(case fan_02 fan_05 fan_08 tkt_01 tkt_04)
     belfry_system(foundation_5_${case} system_fanout cases/${case} 180)
 endforeach()
-foreach(point window sent published)
+foreach(point window send published)
     belfry_system(fanout_crash_${point} system_fanout fanout/crash_${point} 180)
 endforeach()

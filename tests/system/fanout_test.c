@@ -417,9 +417,9 @@ Test(fanout, crash_window)
     check_crash("window", 600);
 }
 
-Test(fanout, crash_sent)
+Test(fanout, crash_send)
 {
-    check_crash("sent", 600);
+    check_crash("send", 600);
 }
 
 Test(fanout, crash_published)

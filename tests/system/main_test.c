@@ -126,7 +126,7 @@ Test(foundation, main, .timeout = 420)
 /* Kills the dispatcher at a crash point while it works, three times; another one is there all the time. */
 static void kill_three_times(struct world *w, struct ledger *ledger)
 {
-    static const char *const points[3] = {"window:2", "sent:4", "window:3"};
+    static const char *const points[3] = {"window:2", "send:4", "window:3"};
     int share = ledger->records / 4;
     ledger_produce(w, ledger, 0, share);
     for (int i = 0; i < 3; i++) {
