@@ -18,30 +18,53 @@ bool config_pair_is_secret(const char *name)
     return false;
 }
 
-/* user:password@ of a URI: everything between the first ':' of the user information and its last '@'. */
-static const char *mask_authority(const char *value, struct buffer *out)
+/* scheme://…, and not key=value text whose value happens to hold a URI. */
+static bool is_uri(const char *value)
 {
     const char *scheme = strstr(value, "://");
-    if (scheme == NULL)
+    return scheme != NULL && strcspn(value, "= \t'") > (size_t)(scheme - value);
+}
+
+/* user:password@ of a URI: everything between the first ':' of the user information and the last '@'. libpq
+ * takes a '?' as a part of the password, so a '?' ends nothing here: rather too much is hidden. */
+static const char *mask_authority(const char *value, struct buffer *out)
+{
+    if (!is_uri(value))
         return value;
-    const char *begin = scheme + 3, *at = NULL;
-    for (const char *scan = begin; *scan != '\0' && *scan != '?'; scan++) {
-        if (*scan == '@')
-            at = scan;
-    }
+    const char *begin = strstr(value, "://") + 3, *at = strrchr(begin, '@');
     const char *colon = at == NULL ? NULL : memchr(begin, ':', (size_t)(at - begin));
-    if (colon == NULL)
+    const char *path = colon == NULL ? NULL : memchr(begin, '/', (size_t)(colon - begin));
+    if (colon == NULL || path != NULL)
         return value;
     buffer_add(out, value, (size_t)(colon + 1 - value));
     buffer_add_text(out, masked);
     return at;
 }
 
-/* password=… or sslpassword = '…': returns what follows the value, which is not written. */
-static const char *skip_value(const char *at)
+/* An unquoted value of the key=value form: to a blank that no backslash takes away. What follows without a
+ * '=' is the rest of a password somebody forgot to quote. */
+static const char *skip_bare_value(const char *at)
 {
+    for (;;) {
+        for (; *at != '\0' && *at != ' ' && *at != '\t'; at++) {
+            if (*at == '\\' && at[1] != '\0')
+                at++;
+        }
+        const char *word = at + strspn(at, " \t");
+        const char *end = word + strcspn(word, "= \t");
+        if (word == end || end[strspn(end, " \t")] == '=')
+            return at;
+        at = end;
+    }
+}
+
+/* password=… or sslpassword = '…': returns what follows the value, which is not written. */
+static const char *skip_value(const char *at, bool in_uri)
+{
+    if (in_uri)
+        return at + strcspn(at, "&");
     if (*at != '\'')
-        return at + strcspn(at, " \t&");
+        return skip_bare_value(at);
     for (at++; *at != '\0' && *at != '\''; at++) {
         if (*at == '\\' && at[1] != '\0')
             at++;
@@ -66,7 +89,7 @@ void config_mask_uri(const char *value, struct buffer *out)
         const char *begin = equals + 1 + strspn(equals + 1, " \t");
         buffer_add(out, rest, (size_t)(begin - rest));
         buffer_add_text(out, masked);
-        rest = skip_value(begin);
+        rest = skip_value(begin, is_uri(value));
     }
     buffer_add_text(out, rest);
 }

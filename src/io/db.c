@@ -107,6 +107,30 @@ static void lose_connecting(struct db *db, const char *message)
     db_lose(db, db_judge(sqlstate, NULL, NULL), &fault);
 }
 
+/* A part that cannot be what it stands for: the end of a password that was not percent-encoded. */
+static bool is_misread(const PQconninfoOption *option)
+{
+    if (option->val == NULL)
+        return false;
+    if (strcmp(option->keyword, "port") == 0)
+        return strspn(option->val, "0123456789,") != strlen(option->val);
+    return (strcmp(option->keyword, "host") == 0 || strcmp(option->keyword, "dbname") == 0) &&
+           strchr(option->val, '@') != NULL;
+}
+
+/* libpq's own words quote the piece of the uri they are about, and that may be a piece of the password. */
+static bool is_uri_sound(const char *uri)
+{
+    if (strchr(uri, '=') == NULL && strstr(uri, "://") == NULL)
+        return true; /* the name of a database */
+    PQconninfoOption *options = PQconninfoParse(uri, NULL);
+    bool sound = options != NULL;
+    for (const PQconninfoOption *option = options; sound && option->keyword != NULL; option++)
+        sound = !is_misread(option);
+    PQconninfoFree(options);
+    return sound;
+}
+
 /* Hosts of the uri, so that each gets its own connect_timeout. */
 static int count_hosts(PGconn *connection)
 {
@@ -130,6 +154,13 @@ void db_connect_begin(struct db *db)
     fault_set(&fault, "08006", "connection is made anew");
     db_lose(db, ST_OK, &fault);
     fault_reset(&db->why_fault);
+    if (!is_uri_sound(db->uri)) {
+        fault_set(&fault, "uri",
+                  "the connection string cannot be read (not shown, for it may hold a password):"
+                  " percent-encode what is special in the password");
+        db_lose(db, ST_STOP, &fault);
+        return;
+    }
 
     char tcp_user_timeout[16];
     snprintf(tcp_user_timeout, sizeof tcp_user_timeout, "%d", db->settings.tcp_user_timeout_ms);

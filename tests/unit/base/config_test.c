@@ -415,6 +415,13 @@ Test(config, a_dump_gives_the_same_values_again_and_hides_secrets)
         {"password='open", "password=****"},
         {"host=password dbname=password", "host=password dbname=password"},
         {"https://h/a@b:c", "https://h/a@b:c"},
+        {"https://h/a:b@c", "https://h/a:b@c"},
+        {"postgresql://u:hu?sh@h/db", "postgresql://u:****@h/db"}, /* libpq reads it so */
+        {"postgresql://u:hu/sh@h/db", "postgresql://u:****@h/db"},
+        {"host=h password=hu&sh dbname=d", "host=h password=**** dbname=d"},
+        {"host=h password=hu\\ sh dbname=d", "host=h password=**** dbname=d"},
+        {"host=h password=hu sh dbname = d", "host=h password=**** dbname = d"},
+        {"host=h password=hu://sh@x dbname=d", "host=h password=**** dbname=d"},
         {"", ""},
     };
     for (size_t i = 0; i < sizeof uris / sizeof *uris; i++) {
@@ -429,6 +436,7 @@ Test(config, a_dump_gives_the_same_values_again_and_hides_secrets)
         snprintf(expected, sizeof expected, "\nuri =%s%s\n", uris[i].out[0] == '\0' ? "" : " ", uris[i].out);
         cr_expect_not_null(strstr(text, expected), "case %zu: %s", i, text);
         cr_expect_null(strstr(text, "hush"));
+        cr_expect_null(strstr(text, "sh@"));
         cr_expect_not_null(strstr(text, "\ntoken = ****\n"));
         cr_expect_not_null(strstr(text, "\nsasl.password = ****\n"));
         cr_expect_not_null(strstr(text, "\n[feed.a]\nx = y\n"));
