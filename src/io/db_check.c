@@ -15,6 +15,9 @@ const char db_check_sql[] =
     " 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode')"
     " UNION ALL SELECT 'recovery', v, v FROM (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'on'"
     " ELSE 'off' END) AS r(v)"
+    /* Without it other sessions' transactions are invisible, and settled.bound would run ahead of them. */
+    " UNION ALL SELECT 'pg_read_all_stats', v, v FROM (SELECT CASE WHEN"
+    " pg_catalog.pg_has_role('pg_read_all_stats', 'USAGE') THEN 'on' ELSE 'off' END) AS s(v)"
     " UNION ALL SELECT 'user', current_user::text, current_user::text";
 
 enum {
@@ -24,7 +27,7 @@ enum {
 };
 enum { ANY = 1 << DB_ROLE_ANY, WRITERS = DISPATCHER | RECONCILER };
 
-enum mend { MEND_DATABASE, MEND_SERVER, MEND_PRIMARY, MEND_ROLE };
+enum mend { MEND_DATABASE, MEND_SERVER, MEND_PRIMARY, MEND_ROLE, MEND_MEMBER };
 
 struct need {
     const char *name;
@@ -45,6 +48,7 @@ static const struct need needs[] = {
     {"idle_in_transaction_session_timeout", WRITERS, NULL, NULL, 20000, MEND_ROLE},
     {"jit", WRITERS | READER, "off", NULL, 0, MEND_ROLE},
     {"plan_cache_mode", WRITERS, "force_generic_plan", NULL, 0, MEND_ROLE},
+    {"pg_read_all_stats", RECONCILER, "on", NULL, 0, MEND_MEMBER},
 };
 
 static int find_row(const PGresult *result, const char *name)
@@ -77,6 +81,10 @@ static void refuse(const struct need *need, const char *found, const char *user,
     case MEND_SERVER:
         fault_set(fault, "setting", "%s is %s, needs %s: set it in postgresql.conf", need->name, found,
                   value);
+        break;
+    case MEND_MEMBER:
+        fault_set(fault, "setting", "\"%s\" is not a member of %s: GRANT %s TO \"%s\"", user, need->name,
+                  need->name, user);
         break;
     case MEND_ROLE:
         fault_set(

@@ -306,6 +306,27 @@ static void expect_refusal(const char *uri, enum db_role role, enum status statu
     printf("refused: %s\n", fault.text);
 }
 
+/* OPS-07: libpq quotes what it cannot read, and a password with '@', '/' or '%' in it is read amiss. */
+Test(db, a_password_that_is_read_amiss_is_not_said)
+{
+    static const char *const uris[] = {
+        "postgresql://u:p%zzs3cret@127.0.0.1/x", "postgresql://u:p@s3cret@127.0.0.1:1/x",
+        "postgresql://u:s3cret/x@127.0.0.1/x",   "postgresql://u:12/s3cret@127.0.0.1/x",
+        "postgresql://u@127.0.0.1/x?s3cret",     "host=127.0.0.1 password=a s3cret dbname=x",
+        "host=127.0.0.1 password='s3cret",
+    };
+    for (size_t i = 0; i < sizeof uris / sizeof uris[0]; i++) {
+        struct db_settings settings = {
+            .uri = uris[i], .application_name = "db_test", .connect_timeout_ms = 500};
+        struct db *db = NULL;
+        struct fault fault;
+        fault_reset(&fault);
+        cr_expect_eq(db_open(&settings, &db, &fault), ST_STOP, "%s", uris[i]);
+        cr_expect(strstr(fault.text, "s3cret") == NULL, "%s", fault.text);
+        cr_expect_str_eq(fault.code, "uri");
+    }
+}
+
 Test(db, what_is_wrong_is_named)
 {
     struct world w;
@@ -326,6 +347,10 @@ Test(db, what_is_wrong_is_named)
              world_role_uri(&w, "belfry_dispatcher"));
     expect_refusal(uri, DB_ROLE_DISPATCHER, ST_STOP, "setting",
                    "statement_timeout is 1min, needs at most 20s");
+    /* A role with the settings and without the membership would move settled.bound past open writers. */
+    snprintf(uri, sizeof uri, "%s?options=-cjit%%3Doff", world_role_uri(&w, "belfry_dispatcher"));
+    expect_refusal(uri, DB_ROLE_RECONCILER, ST_STOP, "setting",
+                   "GRANT pg_read_all_stats TO \"belfry_dispatcher\"");
     snprintf(uri, sizeof uri, "%s_not_there", w.uri);
     expect_refusal(uri, DB_ROLE_ANY, ST_STOP, "3D000", "does not exist");
     expect_refusal(world_role_uri(&w, "nobody_of_that_name"), DB_ROLE_ANY, ST_STOP, "28000",
