@@ -17,6 +17,15 @@ struct wire_record {
     size_t bytes_max; /* record_max_bytes: a longer value is too_big */
 };
 
+/* The broker's milliseconds as wire_record.timestamp_us. The producer may have set any 64 bits: what does not
+ * fit is as far in the future as can be, and so counts as now. */
+static inline int64_t wire_record_time_us(int64_t timestamp_ms)
+{
+    if (timestamp_ms < 0)
+        return -1;
+    return timestamp_ms > INT64_MAX / 1000 ? INT64_MAX : timestamp_ms * 1000;
+}
+
 /* The reason codes of contracts/events.md, in fault.code of an ST_REJECT. */
 #define REASON_JSON       "json" /* not UTF-8, not JSON, a lone surrogate, a doubled name, a number too big */
 #define REASON_NOT_OBJECT "not_object" /* JSON, but not an object */

@@ -17,7 +17,7 @@ static struct wire_record wire_record_of(const struct ingest *ingest, const stru
     const struct kafka_record *record = &item->record;
     struct wire_record wire = {
         .value = record->value,
-        .timestamp_us = record->timestamp_ms < 0 ? -1 : record->timestamp_ms * 1000,
+        .timestamp_us = wire_record_time_us(record->timestamp_ms),
         .now_us = clock_wall_us(&ingest->clock),
         .partition = record->partition,
         .offset = record->offset,

@@ -85,7 +85,7 @@ static enum status parse_record(struct drain *drain, struct drain_record *record
     }
     const struct kafka_record *taken = &record->record;
     struct wire_record wire = {.value = taken->value,
-                               .timestamp_us = taken->timestamp_ms < 0 ? -1 : taken->timestamp_ms * 1000,
+                               .timestamp_us = wire_record_time_us(taken->timestamp_ms),
                                .now_us = clock_wall_us(drain->session.clock),
                                .partition = taken->partition,
                                .offset = taken->offset,

@@ -703,6 +703,14 @@ Test(event, event_at)
         .value = span_of(BASE "}"), .timestamp_us = now_us + 1, .now_us = now_us, .bytes_max = 1000};
     cr_assert_eq(event_parse(&ahead, &arena, &event, &fault), ST_OK);
     cr_assert_eq(event.event_at_us, now_us, "the future is now");
+    /* Milliseconds are whatever 64 bits a producer set: none of them may wrap round into the past. */
+    static const int64_t stamps_ms[] = {INT64_MAX, INT64_MAX / 1000 + 1, INT64_MAX / 1000, INT64_MIN, -1};
+    for (size_t i = 0; i < sizeof stamps_ms / sizeof stamps_ms[0]; i++) {
+        ahead.timestamp_us = wire_record_time_us(stamps_ms[i]);
+        cr_assert_eq(event_parse(&ahead, &arena, &event, &fault), ST_OK);
+        cr_assert_eq(event.event_at_us, now_us);
+    }
+    cr_assert_eq(wire_record_time_us(1774083600123), 1774083600123000);
 }
 
 Test(event, traceparent)
