@@ -29,6 +29,8 @@ DECLARE
     device device_tokens%ROWTYPE;
     did text;
 BEGIN
+    -- Before the look at the tombstones: an erasure under way is waited for here, and then seen.
+    LOCK TABLE device_tokens IN ROW EXCLUSIVE MODE;
     IF p_enable AND EXISTS (SELECT FROM erased_users WHERE user_hash = sha256(convert_to(p_user_id, 'UTF8'))
                                                        AND erased_at >= p_at) THEN
         RETURN 'ignored';
@@ -163,7 +165,8 @@ DECLARE
     n_exports bigint;
 BEGIN
     PERFORM belfry_require_text('user_id', person, 200);
-    LOCK TABLE notifications, exports, export_rows IN SHARE ROW EXCLUSIVE MODE;
+    -- device_tokens too: a registration in flight would leave a device of the erased person.
+    LOCK TABLE notifications, exports, export_rows, device_tokens IN SHARE ROW EXCLUSIVE MODE;
     INSERT INTO erased_users (user_hash, erased_at)
     VALUES (sha256(convert_to(person, 'UTF8')), clock_timestamp())
     ON CONFLICT (user_hash) DO UPDATE SET erased_at = excluded.erased_at;

@@ -203,3 +203,43 @@ Test(devices, functions_follow_the_same_rule)
     devices_free(devices);
     fixture_close(f);
 }
+
+/* An erasure while a registration is in flight, both ways: no device of the person stays. */
+Test(devices, erasure_and_registration_exclude_each_other)
+{
+    struct fixture *f = fixture_open("dev_race", 1);
+    struct devices *devices = devices_new(&f->scope);
+    struct fault fault;
+    for (int round = 0; round < 20; round++) {
+        struct records r = {.count = 0};
+        char token[64];
+        snprintf(token, sizeof token, "ExponentPushToken[race%d]", round);
+        add(&r, token, "gone", round);
+        struct offsets_part *part = &f->parts[0];
+        part->end++;
+        part->records = 1;
+        struct devices_batch batch = {
+            .parts = f->parts, .part_count = 1, .changes = r.list, .change_count = r.count};
+        /* The last insert of the statement waits; the erasure comes while it does. */
+        world_exec(&f->world,
+                   "CREATE OR REPLACE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS"
+                   " 'BEGIN PERFORM pg_sleep(%f); RETURN NEW; END'",
+                   round % 2 * 0.1);
+        world_exec(&f->world, "CREATE OR REPLACE TRIGGER slow AFTER INSERT ON device_history FOR EACH ROW"
+                              " EXECUTE FUNCTION slow()");
+        cr_assert_eq(devices_send(devices, f->db, &batch, 1, &fault), ST_OK);
+        world_sleep_ms(round);
+        world_exec(&f->world, "SELECT belfry_erase_user('gone')");
+        struct db_answer answer;
+        struct devices_outcome outcome;
+        cr_assert(db_wait(f->db, 20000) && db_take(f->db, &answer));
+        cr_assert_eq(devices_finish(&answer, &outcome, &fault), ST_OK, "%s", fault.text);
+        cr_assert(outcome.moved);
+        cr_assert_eq(world_count(&f->world, "SELECT count(*) FROM device_tokens WHERE user_id = 'gone'"), 0);
+        cr_assert_eq(world_count(&f->world, "SELECT count(*) FROM device_history WHERE user_id = 'gone'"), 0);
+        world_exec(&f->world, "DELETE FROM erased_users");
+        fixture_next(f);
+    }
+    devices_free(devices);
+    fixture_close(f);
+}
