@@ -34,7 +34,8 @@ enum {
     HTTP_PARAMETERS_MAX = 64, /* in a query: more are 400 invalid_parameter */
     HTTP_REPLY_FIELDS_MAX = 16,
     HTTP_IDLE_S = 30,
-    HTTP_HEAD_MS = 10000
+    HTTP_HEAD_MS = 10000, /* for a whole head, from its first byte */
+    HTTP_BODY_MS = 30000  /* for a whole body, from the end of its head */
 };
 
 struct http_server;

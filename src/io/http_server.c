@@ -28,11 +28,12 @@ enum {
     CLOSE_ROUNDS = 20
 };
 
-/* One TCP connection. While it reads a head, the sweep watches how long that takes. */
+/* One TCP connection. While it reads a head or a body, the sweep watches how long that takes. */
 struct http_connection {
     struct http_connection *next, *previous;
     int fd;
-    bool reading_head;
+    bool reading_head, reading_body;
+    int64_t head_end_ms;
     uint64_t bytes_before; /* received before this head */
     int64_t first_byte_ms; /* 0: none of this head seen yet */
 };
@@ -107,7 +108,19 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **o
         connection_close(context, *own);
 }
 
-/* Cuts those whose head began and did not end in time; the library only knows idleness. */
+/* Whether a head that began, or a body, did not end in time. */
+static bool is_late(struct http_connection *connection, int64_t now_ms)
+{
+    if (connection->reading_body)
+        return now_ms - connection->head_end_ms >= HTTP_BODY_MS;
+    if (!connection->reading_head)
+        return false;
+    if (connection->first_byte_ms == 0 && bytes_received(connection->fd) > connection->bytes_before)
+        connection->first_byte_ms = now_ms;
+    return connection->first_byte_ms != 0 && now_ms - connection->first_byte_ms >= HTTP_HEAD_MS;
+}
+
+/* Cuts those; the library only knows idleness, and a byte now and then is not idle. */
 static void sweep(struct http_server *server)
 {
     int64_t now_ms = clock_monotonic_ms(&server->clock);
@@ -115,11 +128,7 @@ static void sweep(struct http_server *server)
         return;
     server->sweep_at_ms = now_ms + SWEEP_MS;
     for (struct http_connection *each = server->connections; each != NULL; each = each->next) {
-        if (!each->reading_head)
-            continue;
-        if (each->first_byte_ms == 0 && bytes_received(each->fd) > each->bytes_before)
-            each->first_byte_ms = now_ms;
-        if (each->first_byte_ms != 0 && now_ms - each->first_byte_ms >= HTTP_HEAD_MS)
+        if (is_late(each, now_ms))
             (void)shutdown(each->fd, SHUT_RDWR);
     }
 }
@@ -204,6 +213,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
         return;
     struct http_connection *connection = request->connection;
     connection->reading_head = true;
+    connection->reading_body = false;
     connection->first_byte_ms = 0;
     connection->bytes_before = bytes_received(connection->fd);
     if (request->status != 0 && server->handler.finished != NULL) {
@@ -228,8 +238,20 @@ struct head {
     struct http_request *request;
     size_t bytes;
     unsigned lengths, encodings; /* Content-Length and Transfer-Encoding fields */
+    bool foreign_coding;         /* one that is not chunked: the library would read to the end of time */
+    bool bad_name;               /* "Content-Length : 3" is no Content-Length to the library */
     uint64_t length;
 };
+
+/* RFC 9110 §5.6.2: a name is a token. */
+static bool is_field_name(const char *name, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        if (name[i] <= ' ' || name[i] > '~')
+            return false;
+    }
+    return bytes > 0;
+}
 
 /* The library's signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
@@ -251,7 +273,11 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
         head->lengths++;
         head->length = value == NULL ? 0 : strtoull(value, NULL, 10);
     }
-    head->encodings += strcasecmp(name, "Transfer-Encoding") == 0;
+    if (strcasecmp(name, "Transfer-Encoding") == 0) {
+        head->encodings++;
+        head->foreign_coding |= value == NULL || strcasecmp(value, "chunked") != 0;
+    }
+    head->bad_name |= !is_field_name(name, name_bytes);
     for (size_t i = 0; i < HTTP_KNOWN_HEADERS; i++) {
         if (head->request->headers[i].at == NULL && strcasecmp(name, known[i]) == 0)
             head->request->headers[i] = (struct span){value == NULL ? "" : value, value_bytes};
@@ -273,6 +299,8 @@ static void begin(struct http_request *request, const char *method)
     request->head_done = true;
     request->method = method_of(method);
     request->connection->reading_head = false;
+    request->connection->reading_body = true;
+    request->connection->head_end_ms = clock_monotonic_ms(&request->server->clock);
     (void)MHD_get_connection_values_n(request->handle, MHD_HEADER_KIND, on_header, &head);
     bool target_good = http_target_parse(request, &memory);
     size_t line_bytes = strlen(method) + request->target_bytes + sizeof " HTTP/1.1\r\n";
@@ -282,6 +310,10 @@ static void begin(struct http_request *request, const char *method)
         refuse(request, 431, "too_large", "The request's head is over 16 KiB.");
     else if (head.lengths + head.encodings > 1)
         refuse(request, 400, "invalid_body", "The body's length is said more than once.");
+    else if (head.foreign_coding)
+        refuse(request, 400, "invalid_body", "Of transfer codings only chunked is taken.");
+    else if (head.bad_name)
+        refuse(request, 400, "invalid_body", "A header's name cannot be read.");
     else if (head.length > HTTP_BODY_BYTES_MAX)
         refuse(request, 413, "too_large", "The body is over 64 KiB.");
     else if (!target_good && memory)
@@ -389,6 +421,7 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, c
         *count = 0;
         return taken ? MHD_YES : MHD_NO;
     }
+    request->connection->reading_body = false;
     if (request->status == 0 && request->too_large) {
         refuse(request, 413, "too_large", "The body is over 64 KiB.");
     } else if (request->status == 0) {

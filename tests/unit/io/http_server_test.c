@@ -439,6 +439,64 @@ Test(http_server, a_head_that_drips_is_cut_after_ten_seconds)
     world_close(&world);
 }
 
+/* RDR-10's kind: a body that comes a byte now and then holds its connection no longer than a head does. */
+Test(http_server, a_body_that_drips_is_cut_after_thirty_seconds)
+{
+    static const char *const heads[] = {"POST /p" HOST "Content-Length: 1000\r\n\r\n",
+                                        "POST /p" HOST "Transfer-Encoding: chunked\r\n\r\n3e8\r\n"};
+    for (size_t i = 0; i < 2; i++) {
+        struct world world;
+        world_open(&world, 4);
+        int fd = dial(&world);
+        pump(&world, 5);
+        cr_assert_gt(send(fd, heads[i], strlen(heads[i]), MSG_NOSIGNAL), 0);
+        for (int second = 0; second < 28; second++) {
+            (void)send(fd, "b", 1, MSG_NOSIGNAL);
+            cr_expect_not(cut_within(&world, fd, 1), "second %d", second);
+        }
+        (void)send(fd, "b", 1, MSG_NOSIGNAL);
+        cr_expect(cut_within(&world, fd, 4));
+        cr_expect_eq(world.handled, 0);
+        close(fd);
+        world_close(&world);
+    }
+}
+
+Test(http_server, a_request_that_waits_for_its_reply_is_not_late)
+{
+    static const char later[] = "POST /later" HOST "Content-Length: 1\r\n\r\nb";
+    struct world world;
+    world_open(&world, 4);
+    int fd = dial(&world);
+    pump(&world, 5);
+    cr_assert_gt(send(fd, later, sizeof later - 1, MSG_NOSIGNAL), 0);
+    cr_expect_not(cut_within(&world, fd, 40));
+    cr_expect_eq(world.handled, 1);
+    close(fd);
+    world_close(&world);
+}
+
+/* What a proxy in front may read in another way than the library does. */
+Test(http_server, bodies_whose_end_is_in_doubt_are_refused)
+{
+    static const char *const fields[] = {
+        "Transfer-Encoding: identity\r\n", "Transfer-Encoding: gzip, chunked\r\n",
+        "Transfer-Encoding: xchunked\r\n", "Content-Length : 3\r\n",
+        "Transfer-Encoding : chunked\r\n", "Transfer-Encoding\t: chunked\r\n",
+    };
+    struct world world;
+    char request[256], *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        int bytes = snprintf(request, sizeof request, "POST /p" HOST "%s\r\nabc", fields[i]);
+        cr_expect(ask(&world, request, (size_t)bytes, reply), "%s: the connection goes on", fields[i]);
+        cr_expect_eq(strncmp(reply, "HTTP/1.1 400 ", 13), 0, "%s: %s", fields[i], reply);
+    }
+    cr_expect_eq(world.handled, 0);
+    world_close(&world);
+    free(reply);
+}
+
 Test(http_server, a_second_head_on_a_connection_is_timed_too)
 {
     static const char now[] = "GET /now" HOST "\r\n";
