@@ -94,6 +94,18 @@ struct log_cause {
 void log_fault_pairs(enum log_level level, const char *id, const char *message, const struct log_cause *cause,
                      const struct log_pair *pairs);
 
+/* For a line that would come again and again while something is away: the first passes at once, and so does
+ * one with another code; the same passes once in LOG_AGAIN_MS. *left_out: how many did not pass since the
+ * last that did. {0} begins, and again when it works. Not thread safe: each loop has its own. */
+enum { LOG_AGAIN_MS = 60 * 1000 };
+struct log_gate {
+    char code[FAULT_CODE_MAX];
+    bool passed;
+    int64_t next_ms;
+    int64_t left_out;
+};
+bool log_gate_passes(struct log_gate *gate, const char *code, int64_t now_ms, int64_t *left_out);
+
 #define LOG_HEAD_(first, ...) first
 #define LOG_TAIL_(first, ...) __VA_ARGS__
 

@@ -9,6 +9,7 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "io/db.h"
 
@@ -29,7 +30,7 @@ struct link {
 struct links {
     struct link links[LINKS_COUNT];
     struct clock clock;
-    bool ever_up; /* at least one of them was */
+    struct log_gate gate; /* of the lines that say why there is none */
 };
 
 /* Begins to connect; waits for nothing. ST_FATAL when the heap is empty. links_done in any case. */

@@ -22,7 +22,7 @@ struct topics_settings {
 
 struct database_settings {
     const char *uri;
-    const char *read_uri; /* reader: pages from a replica; the frame makes it uri when it is empty */
+    const char *read_uri; /* reader: pages from a replica; "": uri */
     bool prepared_statements;
 };
 

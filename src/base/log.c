@@ -261,3 +261,16 @@ void log_fault_pairs(enum log_level level, const char *id, const char *message, 
     finish(&line, !(put_pairs(&line, pairs) && whole));
     errno = saved;
 }
+
+bool log_gate_passes(struct log_gate *gate, const char *code, int64_t now_ms, int64_t *left_out)
+{
+    bool same = gate->passed && strncmp(gate->code, code, sizeof gate->code - 1) == 0;
+    if (same && now_ms < gate->next_ms) {
+        gate->left_out++;
+        return false;
+    }
+    *left_out = gate->left_out;
+    *gate = (struct log_gate){.passed = true, .next_ms = now_ms + LOG_AGAIN_MS};
+    snprintf(gate->code, sizeof gate->code, "%s", code);
+    return true;
+}

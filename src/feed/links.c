@@ -57,8 +57,11 @@ static void links_lost(struct links *links, struct link *link)
     if (why == ST_STOP)
         wait_ms = LINKS_RETRY_CAP_MS; /* until an operator acts: slowly */
     link->retry_at_ms = clock_monotonic_ms(&links->clock) + wait_ms;
-    log_fault(LOG_WARN, "READ-DB-DOWN", "no database connection", why, &fault,
-              log_count("link", (size_t)(link - links->links)), log_int("again_in_ms", wait_ms));
+    int64_t left_out = 0;
+    if (log_gate_passes(&links->gate, fault.code, clock_monotonic_ms(&links->clock), &left_out))
+        log_fault(why == ST_STOP ? LOG_ERROR : LOG_WARN, "READ-DB-DOWN", "no database connection; trying on",
+                  why, &fault, log_count("link", (size_t)(link - links->links)),
+                  log_int("left_out", left_out));
 }
 
 void links_pump(struct links *links)
@@ -70,7 +73,7 @@ void links_pump(struct links *links)
         enum db_state state = db_state(link->db);
         if (state == DB_UP && link->seen != DB_UP) {
             backoff_reset(&link->backoff);
-            links->ever_up = true;
+            links->gate = (struct log_gate){.passed = false};
             log_event(LOG_INFO, "READ-DB-UP", "database connection made", log_count("link", i));
         }
         if (state == DB_DOWN && link->seen != DB_DOWN) {

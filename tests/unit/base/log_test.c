@@ -205,3 +205,19 @@ Test(log, lines_of_threads_do_not_mix)
     cr_assert_eq(lines, THREADS * LINES);
     free(text);
 }
+
+Test(log, a_gate_lets_the_first_through_and_then_one_a_minute)
+{
+    struct log_gate gate = {.passed = false};
+    int64_t left_out = -1;
+    cr_assert(log_gate_passes(&gate, "08006", 0, &left_out));
+    cr_assert_eq(left_out, 0);
+    for (int64_t at_ms = 4000; at_ms < LOG_AGAIN_MS; at_ms += 4000)
+        cr_assert_not(log_gate_passes(&gate, "08006", at_ms, &left_out));
+    cr_assert(log_gate_passes(&gate, "08006", LOG_AGAIN_MS, &left_out));
+    cr_assert_eq(left_out, 14);
+    cr_assert(log_gate_passes(&gate, "28P01", LOG_AGAIN_MS + 1, &left_out), "another cause is news");
+    cr_assert_eq(left_out, 0);
+    gate = (struct log_gate){.passed = false};
+    cr_assert(log_gate_passes(&gate, "28P01", LOG_AGAIN_MS + 2, &left_out), "it worked in between");
+}
