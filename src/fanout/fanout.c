@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "state.h"
+#include "store/schema.h"
 #include "wire/outcome.h"
 
 enum {
@@ -23,6 +24,17 @@ enum {
     LINES_EVERY_MS = 1000
 };
 
+/* Only a database that was found fit is worked on: role settings by io/db, the schema here. Until then what
+ * an operator must mend ends the process, as in the other binaries; later it is waited for, not ready. */
+static enum status check_schema(struct fanout *fanout, struct fault *fault)
+{
+    if (fanout->fit)
+        return ST_OK;
+    enum status status = store_check_schema(fanout->db, fault);
+    fanout->fit = status == ST_OK;
+    return status == ST_OK || status == ST_FATAL ? status : fanout_db_failed(fanout, status, fault);
+}
+
 /* The flow, in order; a stage's name is its crash point and its word in the log. Preferences ("consult") come
  * before "window" with a later issue. */
 static const struct stage {
@@ -30,6 +42,7 @@ static const struct stage {
     enum status (*run)(struct fanout *fanout, struct fault *fault);
     bool needs_db;
 } stages[] = {
+    {"schema", check_schema, true},    /* once */
     {"sweep", sweep_run, true},        /* leases, batches in, what a dead owner risked */
     {"window", fence_run, true},       /* ordinals out of unsent; chunks on their way */
     {"send", send_run, false},         /* answers in */
@@ -152,10 +165,16 @@ bool fanout_may_log(struct fanout *fanout, struct quiet *quiet, int64_t *skipped
 
 enum status fanout_db_failed(struct fanout *fanout, enum status status, const struct fault *fault)
 {
-    log_fault(status == ST_RETRY ? LOG_WARN : LOG_ERROR, "FAN-DB", "a database statement failed", status,
-              fault);
+    int64_t left_out = 0;
+    if (log_gate_passes(&fanout->db_gate, fault->code, fanout_now_ms(fanout), &left_out))
+        log_fault(status == ST_RETRY ? LOG_WARN : LOG_ERROR, "FAN-DB",
+                  "fan-out cannot use the database; trying on", status, fault, log_int("left_out", left_out));
     readiness_not(fanout->setup.readiness, fanout->readiness_slot, fault->text);
     fanout->db_retry_at_ms = fanout_now_ms(fanout) + backoff_next_ms(&fanout->db_backoff);
+    if (status == ST_STOP && !fanout->fit) {
+        fanout->refused = true;
+        fanout->refusal = *fault;
+    }
     return status;
 }
 
@@ -193,15 +212,19 @@ static enum status pass(struct fanout *fanout, struct fault *fault)
 {
     bool failed = false;
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
-        if (stages[i].needs_db && !keep_db(fanout))
-            continue;
-        enum status status = stages[i].run(fanout, fault);
+        bool runs = !stages[i].needs_db || keep_db(fanout);
+        enum status status = runs ? stages[i].run(fanout, fault) : ST_OK;
+        if (fanout->refused) {
+            *fault = fanout->refusal;
+            return ST_FATAL;
+        }
         if (status == ST_FATAL)
             return status;
         failed = failed || status != ST_OK;
     }
     if (!failed && db_is_up(fanout->db) && fanout_now_ms(fanout) >= fanout->db_retry_at_ms) {
         backoff_reset(&fanout->db_backoff);
+        fanout->db_gate = (struct log_gate){.passed = false};
         if (!fanout->topic_stopped)
             readiness_ready(fanout->setup.readiness, fanout->readiness_slot);
     }
@@ -285,13 +308,15 @@ static void end_leases(struct fanout *fanout)
     int64_t until_ms = fanout_now_ms(fanout) + CLOSE_MS / 2;
     sweep_take_handed(fanout, 0);
     fault_set(&fault, "08006", "the database is not reachable");
-    while (!db_is_up(fanout->db) && fanout_now_ms(fanout) < until_ms) {
+    if (held_count(fanout) == 0)
+        status = ST_OK;
+    while (status != ST_OK && !db_is_up(fanout->db) && fanout_now_ms(fanout) < until_ms) {
         if (!keep_db(fanout))
             (void)poll(NULL, 0, FANOUT_TICK_MS);
     }
-    if (db_is_up(fanout->db))
+    if (status != ST_OK && db_is_up(fanout->db))
         status = sweep_finish(fanout, &fault);
-    if (status == ST_OK)
+    if (status == ST_OK && held_count(fanout) > 0)
         status = sweep_release(fanout, &fault);
     if (status != ST_OK)
         log_fault(LOG_WARN, "FAN-RELEASE", "leases could not be ended; they run out by themselves", status,

@@ -13,6 +13,7 @@
 
 #include "base/backoff.h"
 #include "base/buffer.h"
+#include "base/log.h"
 #include "fanout/fanout.h"
 #include "io/kafka.h"
 #include "remote/provider.h"
@@ -83,6 +84,10 @@ struct fanout {
     struct db_params params;
     struct window_scope scope;
     struct backoff db_backoff;
+    struct log_gate db_gate;
+    bool fit;     /* the database was, once */
+    bool refused; /* before that: as refusal says */
+    struct fault refusal;
     int64_t db_retry_at_ms;
     bool db_begun; /* a connect is under way, or failed and nobody has said so */
     struct provider *provider;

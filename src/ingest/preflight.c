@@ -70,11 +70,7 @@ static enum status with_admin(struct ingest *ingest,
 static enum status ask_dead_letters(struct ingest *ingest, struct kafka_admin *admin, struct fault *fault)
 {
     int partitions = 0;
-    enum status status = kafka_admin_partitions(admin, ingest->setup.topics->dlq, &partitions, fault);
-    if (status == ST_STOP) {
-        fault_set_field(fault, ingest->setup.topics->dlq);
-    }
-    return status;
+    return kafka_admin_partitions(admin, ingest->setup.topics->dlq, &partitions, fault);
 }
 
 static enum status try_dead_letters(struct ingest *ingest, struct fault *fault)

@@ -210,7 +210,10 @@ enum status kafka_admin_partitions(struct kafka_admin *admin, const char *topic,
         error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     }
     if (status == ST_OK && error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        status = kafka_fault(fault, error, NULL);
+        char missing[FAULT_TEXT_MAX];
+        (void)snprintf(missing, sizeof missing,
+                       "topic %s is missing; belfry-dispatcher --create-topics makes it", topic);
+        status = kafka_fault(fault, error, error == RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART ? missing : NULL);
     }
     if (status == ST_OK) {
         *count = metadata->topics[0].partition_cnt;

@@ -135,7 +135,8 @@ static enum status stage_drained(void *context, struct fault *fault)
 static enum status stage_schema(void *context, struct fault *fault)
 {
     struct drain *drain = context;
-    return store_check_schema(drain->session.db, fault);
+    enum status status = store_check_schema(drain->session.db, fault);
+    return status == ST_STOP || status == ST_REJECT ? ST_FATAL : status;
 }
 
 /* Dead letters must have a place to go to before the first record is taken. The receipts topic itself may
@@ -296,7 +297,9 @@ static void say_ready(struct drain *drain)
     struct readiness *readiness = drain->session.setup->readiness;
     const char *topic = NULL;
     char reason[READINESS_REASON_MAX];
-    if (kafka_consumer_topic_missing(drain->consumer, &topic)) {
+    if (kafka_consumer_is_away(drain->consumer)) {
+        readiness_not(readiness, drain->session.slot, "no Kafka broker answers");
+    } else if (kafka_consumer_topic_missing(drain->consumer, &topic)) {
         snprintf(reason, sizeof reason, "topic %.150s is missing", topic);
         readiness_not(readiness, drain->session.slot, reason);
     } else if (!drain->seated) {

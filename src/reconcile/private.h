@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/backoff.h"
+#include "base/log.h"
 #include "reconcile/reconcile.h"
 
 /* One row of a loop's table: its name is the label of the metric, the field of the log line, the crash point
@@ -23,7 +24,9 @@ struct session {
     size_t slot;
     struct db *db;
     struct backoff backoff;
-    bool failing; /* said so in the log, until the next success */
+    bool fit;     /* the database was, once */
+    bool failing; /* until the next success */
+    struct log_gate gate;
     /* Waits, and keeps alive what must be kept alive meanwhile; returns early when the process stops.
      * Anything but ST_OK is ST_FATAL. */
     enum status (*wait)(void *context, int64_t wait_ms, struct fault *fault);
@@ -37,7 +40,7 @@ void session_done(struct session *session);
 
 /* Runs a table once. A stage that answers ST_RETRY or ST_STOP is run again after a wait and a reconnect,
  * until it is done; a stage never starts without a connection. ST_OK: all done · ST_RETRY: the process stops
- * · ST_FATAL. */
+ * · ST_FATAL; also when the first connection is refused. */
 MUST_USE enum status session_run(struct session *session, const struct stage *stages, size_t count,
                                  struct fault *fault);
 

@@ -54,7 +54,7 @@ enum status session_wait(void *context, int64_t wait_ms, struct fault *fault)
     return ST_OK;
 }
 
-/* Says what failed, once until it works again, and how long to wait. */
+/* Says what failed, at once and then now and then, and how long to wait. */
 static int64_t note_failure(struct session *session, const char *stage, enum status status,
                             const struct fault *fault)
 {
@@ -62,9 +62,11 @@ static int64_t note_failure(struct session *session, const char *stage, enum sta
     if (status == ST_RETRY)
         (void)db_judge(fault->code, fault->field, &alarm);
     enum log_level level = status == ST_STOP || alarm ? LOG_ERROR : LOG_WARN;
-    if (!session->failing || alarm)
+    int64_t left_out = 0;
+    if (log_gate_passes(&session->gate, fault->code, clock_monotonic_ms(session->clock), &left_out))
         log_fault(level, status == ST_STOP ? "REC-STOP" : "REC-RETRY", "stage failed, will be run again",
-                  status, fault, log_text("loop", session->name), log_text("stage", stage));
+                  status, fault, log_text("loop", session->name), log_text("stage", stage),
+                  log_int("left_out", left_out));
     session->failing = true;
     readiness_not(session->setup->readiness, session->slot, fault->text);
     reconcile_count(session->metrics, M_RETRIES, stage, 1);
@@ -76,6 +78,7 @@ static void note_success(struct session *session)
     if (session->failing)
         log_event(LOG_INFO, "REC-AGAIN", "works again", log_text("loop", session->name));
     session->failing = false;
+    session->gate = (struct log_gate){.passed = false};
     backoff_reset(&session->backoff);
 }
 
@@ -83,8 +86,9 @@ static enum status run_once(struct session *session, const struct stage *stage, 
 {
     if (!db_is_up(session->db)) {
         enum status status = db_connect(session->db, fault);
-        if (status != ST_OK)
-            return status;
+        if (status != ST_OK) /* at the start what is reached but not fit is refused, not waited for */
+            return status == ST_STOP && !session->fit ? ST_FATAL : status;
+        session->fit = true;
     }
     int64_t from_ms = clock_monotonic_ms(session->clock);
     CRASH_POINT(stage->name);

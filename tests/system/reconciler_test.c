@@ -444,10 +444,18 @@ Test(reconciler, refuses_what_it_cannot_use)
     const char *serve[] = {"-F", path, NULL};
     cr_assert_eq(world_run(&w, "src/bin/belfry-reconciler", serve, output, sizeof output), 4);
     world_exec(&w, "UPDATE schema_version SET oldest_ok = 1");
-    world_write_reconciler_ini(&w, "[topics]\nreceipts_dlq = belfry.no.such.topic\n", path);
+    int port = world_free_port();
+    snprintf(output, sizeof output,
+             "[topics]\nreceipts_dlq = belfry.no.such.topic\n[admin]\nlisten = 127.0.0.1:%d\n", port);
+    world_write_reconciler_ini(&w, output, path);
     struct child *child = child_start(&w, "src/bin/belfry-reconciler", serve, NULL);
     child_wait_log(child, "REC-STOP", 20);
-    cr_assert(child_log_has(child, "belfry.no.such.topic"));
+    struct world_reply reply = {0};
+    snprintf(output, sizeof output, "http://127.0.0.1:%d/readyz", port);
+    world_http("GET", output, NULL, NULL, &reply);
+    cr_assert_eq(reply.status, 503);
+    cr_assert_not_null(strstr(reply.body, "topic belfry.no.such.topic is missing"), "%s", reply.body);
+    world_reply_done(&reply);
     child_stop(child);
     world_close(&w);
 }
