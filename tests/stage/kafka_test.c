@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "io/kafka.h"
+#include "kafka_private.h"
 
 enum { RECORDS_SEEN_MAX = 4096, PATIENCE_MS = 30000 };
 
@@ -40,7 +40,7 @@ static const struct config_pairs *kafka_properties(void)
 }
 
 struct notices {
-    int missing, found, commit_failed;
+    int missing, found, commit_failed, rebuilt;
 };
 
 static void on_notice(void *context, const struct kafka_notice *notice)
@@ -48,6 +48,7 @@ static void on_notice(void *context, const struct kafka_notice *notice)
     struct notices *notices = context;
     notices->missing += notice->kind == KAFKA_NOTICE_TOPIC_MISSING;
     notices->found += notice->kind == KAFKA_NOTICE_TOPIC_FOUND;
+    notices->rebuilt += notice->kind == KAFKA_NOTICE_REBUILT;
     notices->commit_failed += notice->kind == KAFKA_NOTICE_COMMIT_FAILED;
 }
 
@@ -345,6 +346,40 @@ Test(kafka, a_full_producer_says_so_and_a_missing_broker_is_owed)
     int64_t took_ms = clock_monotonic_ms(&clock_system) - before_ms;
     cr_assert_lt(took_ms, 4000, "took %lld ms", (long long)took_ms);
     cr_assert_eq(deliveries.ok + deliveries.rejected + deliveries.stopped, 0);
+}
+
+/* librdkafka below 2.3.0 may call an idempotent producer dead for good: made anew, and nothing owed is lost.
+ */
+Test(kafka, a_producer_called_dead_is_made_anew)
+{
+    struct deliveries deliveries = {0};
+    struct notices notices = {0};
+    struct fault fault;
+    make_topic(1);
+    struct kafka_producer *producer = open_producer(&deliveries);
+    struct kafka_client *client = (struct kafka_client *)producer; /* its first member */
+    client->on_notice = on_notice;
+    client->notice_context = &notices;
+    for (int i = 0; i < 100; i++) {
+        produce(producer, 0, "x", i);
+        if (i == 50) {
+            (void)rd_kafka_test_fatal_error(client->rk, RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER,
+                                            "test");
+        }
+    }
+    cr_assert_eq(kafka_producer_flush(producer, PATIENCE_MS, &fault), ST_OK, "%s", fault.text);
+    cr_assert_eq(deliveries.ok, 100, "%d", deliveries.ok);
+    cr_assert_eq(notices.rebuilt, 1);
+    /* Unauthorised is no sequence error: nothing cures it. */
+    produce(producer, 0, "x", 100);
+    (void)rd_kafka_test_fatal_error(client->rk, RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED, "test");
+    enum status status = ST_OK;
+    for (int i = 0; i < 50 && status == ST_OK; i++) {
+        status = kafka_producer_poll(producer, 100, &fault);
+    }
+    cr_assert_eq(status, ST_FATAL);
+    cr_assert_eq(fault.exit_code, EXIT_KAFKA);
+    kafka_producer_close(producer, 5000);
 }
 
 Test(kafka, commits_only_rise_and_a_second_member_goes_on)
