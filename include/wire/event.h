@@ -17,7 +17,9 @@ enum {
     EVENT_EXPANDED_BYTES_MAX = 32 * 1024 * 1024
 };
 
-/* Parses and validates one record. *event points into the arena and, for data and push, into record->value.
+/* Parses and validates one record, plain or a CloudEvent (contracts/events.md): then the object stands under
+ * `data` or is the value, and the required attributes are checked first (`field` with the attribute's name).
+ * *event points into the arena and, for data and push, into record->value.
  * ST_OK · ST_REJECT, with a reason code of wire/record.h: dead-letter it · ST_RETRY "arena": the arena is
  * full; close the batch, reset the arena and parse this record again (with an empty arena of
  * EVENT_ARENA_BYTES_MAX it always fits). What a failed parse took from the arena stays taken until the reset.
@@ -30,7 +32,8 @@ enum {
 MUST_USE enum status event_parse(const struct wire_record *record, struct arena *arena, struct event *event,
                                  struct fault *fault);
 
-/* --check-events: one line of a file as the value of a record that is just arriving; the arena is reset.
+/* --check-events: one line of a file as the value of a record that is just arriving, without headers; an
+ * object with a specversion is taken as a structured CloudEvent. The arena is reset.
  * ST_OK or ST_REJECT; ST_FATAL when the arena is smaller than EVENT_ARENA_BYTES_MAX and full. */
 MUST_USE enum status event_check_line(struct span line, size_t record_bytes_max, struct arena *arena,
                                       struct fault *fault);

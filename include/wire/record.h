@@ -7,11 +7,22 @@
 
 #include "base/span.h"
 
+/* The headers of a binary CloudEvent that mean something here. */
+enum { WIRE_CE_SPECVERSION, WIRE_CE_ID, WIRE_CE_SOURCE, WIRE_CE_TYPE, WIRE_CE_HEADERS };
+static const char *const wire_ce_headers[WIRE_CE_HEADERS] = {
+    [WIRE_CE_SPECVERSION] = "ce_specversion",
+    [WIRE_CE_ID] = "ce_id",
+    [WIRE_CE_SOURCE] = "ce_source",
+    [WIRE_CE_TYPE] = "ce_type",
+};
+
 struct wire_record {
-    struct span value;       /* the record's value; a null one (tombstone) is never handed in */
-    struct span traceparent; /* the value of the header of this name; empty when there is none */
-    int64_t timestamp_us;    /* the broker's; negative: it has none */
-    int64_t now_us;          /* the wall clock when it was taken */
+    struct span value;               /* the record's value; a null one (tombstone) is never handed in */
+    struct span traceparent;         /* the value of the header of this name; empty when there is none */
+    struct span content_type;        /* the header "content-type"; empty when there is none */
+    struct span ce[WIRE_CE_HEADERS]; /* their values; at NULL where there is none */
+    int64_t timestamp_us;            /* the broker's; negative: it has none */
+    int64_t now_us;                  /* the wall clock when it was taken */
     int32_t partition;
     int64_t offset;
     size_t bytes_max; /* record_max_bytes: a longer value is too_big */

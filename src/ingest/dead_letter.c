@@ -10,6 +10,7 @@
 #include "base/crash.h"
 #include "base/log.h"
 #include "ingest_private.h"
+#include "wire/trace.h"
 
 enum { INDEX_BITS = 20, CUT_VALUE_BYTES = 64 * 1024, CUT_KEY_BYTES = 1024, CUTS_MAX = 2 };
 enum { OUR_HEADERS = 8, NUMBER_MAX = 24 };
@@ -29,10 +30,15 @@ bool dead_letter_mark(struct ingest *ingest, struct batch *batch, struct item *i
     item->dead = DEAD_TO_SEND;
     item->cut = 0;
     batch->dead_unsettled++;
+    struct span trace = {NULL, 0};
+    if (kafka_record_find_header(&item->record, "traceparent", &trace)) {
+        trace = trace_id_of(trace);
+    }
     log_event(LOG_WARN, "ING-DEAD", "a record goes to the dead letters",
               log_text("topic", ingest_topic(ingest, item->record.topic)),
               log_int("partition", item->record.partition), log_int("offset", item->record.offset),
-              log_text("code", kept->code), log_text("field", kept->field), log_text("detail", kept->text));
+              log_text("code", kept->code), log_text("field", kept->field), log_text("detail", kept->text),
+              trace.bytes > 0 ? log_span("trace_id", trace) : log_end());
     return true;
 }
 

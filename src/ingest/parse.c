@@ -12,6 +12,30 @@
 
 enum { ROW_BYTES = 200 }; /* ids, times and key of a row, about */
 
+static void find_headers(const struct kafka_record *record, struct wire_record *wire)
+{
+    const struct {
+        const char *name;
+        struct span *value;
+    } wanted[] = {
+        {"traceparent", &wire->traceparent},
+        {"content-type", &wire->content_type},
+        {wire_ce_headers[WIRE_CE_SPECVERSION], &wire->ce[WIRE_CE_SPECVERSION]},
+        {wire_ce_headers[WIRE_CE_ID], &wire->ce[WIRE_CE_ID]},
+        {wire_ce_headers[WIRE_CE_SOURCE], &wire->ce[WIRE_CE_SOURCE]},
+        {wire_ce_headers[WIRE_CE_TYPE], &wire->ce[WIRE_CE_TYPE]},
+    };
+    struct kafka_header first;
+    if (!kafka_record_header(record, 0, &first)) {
+        return; /* the usual record has none */
+    }
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
+        if (!kafka_record_find_header(record, wanted[i].name, wanted[i].value)) {
+            *wanted[i].value = (struct span){NULL, 0};
+        }
+    }
+}
+
 static struct wire_record wire_record_of(const struct ingest *ingest, const struct item *item)
 {
     const struct kafka_record *record = &item->record;
@@ -23,9 +47,7 @@ static struct wire_record wire_record_of(const struct ingest *ingest, const stru
         .offset = record->offset,
         .bytes_max = ingest->setup.settings->record_max_bytes,
     };
-    if (!kafka_record_find_header(record, "traceparent", &wire.traceparent)) {
-        wire.traceparent = (struct span){NULL, 0};
-    }
+    find_headers(record, &wire);
     return wire;
 }
 

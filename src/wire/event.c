@@ -7,11 +7,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "cloudevent.h"
 #include "event_private.h"
 #include "io/crypto.h"
 #include "json_bytes.h"
 #include "json_fields.h"
-#include "trace.h"
+#include "wire/trace.h"
 
 enum { CUT_DATA, CUT_PUSH, CUTS };
 
@@ -108,11 +109,13 @@ static enum status read_event(const json_t *object, const struct json_cut *cuts,
     return status;
 }
 
-enum status event_parse(const struct wire_record *record, struct arena *arena, struct event *event,
-                        struct fault *fault)
+/* The record's own object, and with a cloud event what that says besides. */
+static enum status read_object(const struct wire_record *record, const struct cloudevent *cloud,
+                               struct span text, struct arena *arena, struct event *event,
+                               struct fault *fault)
 {
     struct json_cut cuts[CUTS] = {[CUT_DATA] = {.name = "data"}, [CUT_PUSH] = {.name = "push"}};
-    const struct json_bytes source = {.text = record->value,
+    const struct json_bytes source = {.text = text,
                                       .bytes_max = record->bytes_max,
                                       .depth_max = EVENT_DEPTH_MAX + 1, /* data is one down */
                                       .cuts = cuts,
@@ -121,13 +124,53 @@ enum status event_parse(const struct wire_record *record, struct arena *arena, s
     enum status status = json_bytes_load(&source, &object, fault);
     if (status != ST_OK)
         return status;
+    if (cloud->mode != CLOUDEVENT_NONE)
+        status = cloudevent_fill(cloud, object, arena, event, fault);
+    if (status == ST_OK)
+        status = read_event(object, cuts, arena, event, fault);
+    json_decref(object);
+    return status;
+}
+
+/* Opens a structured cloud event's envelope: its attributes, and the bytes of our object in it. */
+static enum status open_envelope(const struct wire_record *record, struct arena *arena,
+                                 struct cloudevent *cloud, struct span *text, struct fault *fault)
+{
+    struct json_cut cut = {.name = "data"};
+    const struct json_bytes source = {.text = record->value,
+                                      .bytes_max = record->bytes_max,
+                                      .depth_max = EVENT_DEPTH_MAX + 2, /* the object's data is two down */
+                                      .cuts = &cut,
+                                      .cut_count = 1};
+    json_t *envelope = NULL;
+    enum status status = json_bytes_load(&source, &envelope, fault);
+    if (status != ST_OK)
+        return status;
+    status = cloudevent_read(record, envelope, arena, cloud, fault);
+    json_decref(envelope);
+    if (status == ST_OK)
+        *text = cut.value;
+    return status;
+}
+
+enum status event_parse(const struct wire_record *record, struct arena *arena, struct event *event,
+                        struct fault *fault)
+{
+    struct cloudevent cloud = {.mode = cloudevent_mode_of(record)};
+    struct span text = record->value;
+    enum status status = ST_OK;
+    if (cloud.mode == CLOUDEVENT_STRUCTURED)
+        status = open_envelope(record, arena, &cloud, &text, fault);
+    else if (cloud.mode == CLOUDEVENT_BINARY)
+        status = cloudevent_read(record, NULL, arena, &cloud, fault);
+    if (status != ST_OK)
+        return status;
     bool stamped = record->timestamp_us >= 0 && record->timestamp_us <= record->now_us;
     struct event parsed = {.partition = record->partition,
                            .offset = record->offset,
                            .traceparent = trace_parent_valid(record->traceparent),
                            .event_at_us = stamped ? record->timestamp_us : record->now_us};
-    status = read_event(object, cuts, arena, &parsed, fault);
-    json_decref(object);
+    status = read_object(record, &cloud, text, arena, &parsed, fault);
     if (status != ST_OK)
         return status;
     parsed.content_hash = content_hash(&parsed);
@@ -135,11 +178,26 @@ enum status event_parse(const struct wire_record *record, struct arena *arena, s
     return ST_OK;
 }
 
+/* A line of a file has no headers: one whose object has a specversion is a structured cloud event. */
+static bool is_structured(struct span line, size_t bytes_max)
+{
+    struct json_cut cut = {.name = "specversion"};
+    const struct json_bytes source = {
+        .text = line, .bytes_max = bytes_max, .depth_max = EVENT_DEPTH_MAX + 2, .cuts = &cut, .cut_count = 1};
+    json_t *object = NULL;
+    if (json_bytes_load(&source, &object, NULL) != ST_OK)
+        return false;
+    json_decref(object);
+    return cut.value.at != NULL;
+}
+
 enum status event_check_line(struct span line, size_t record_bytes_max, struct arena *arena,
                              struct fault *fault)
 {
     struct event event;
-    const struct wire_record record = {.value = line, .timestamp_us = -1, .bytes_max = record_bytes_max};
+    struct wire_record record = {.value = line, .timestamp_us = -1, .bytes_max = record_bytes_max};
+    if (is_structured(line, record_bytes_max))
+        record.content_type = span_of("application/cloudevents+json");
     arena_reset(arena);
     enum status status = event_parse(&record, arena, &event, fault);
     if (status == ST_RETRY) {

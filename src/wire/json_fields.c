@@ -45,8 +45,9 @@ enum status json_fields_texts(const json_t *object, const struct json_text_rule 
 {
     for (const struct json_text_rule *rule = rules; rule->name != NULL; rule++) {
         const json_t *value = json_object_get(object, rule->name);
+        struct span *text = (struct span *)(void *)((char *)base + rule->offset);
         if (value == NULL || (rule->nullable && json_is_null(value))) {
-            if (rule->required)
+            if (rule->required && text->bytes == 0)
                 return json_fields_refuse(fault, rule->name, "%s is missing", rule->name);
             continue;
         }
@@ -56,7 +57,6 @@ enum status json_fields_texts(const json_t *object, const struct json_text_rule 
         const char *copy = arena_copy(arena, json_fields_span(value));
         if (copy == NULL)
             return json_fields_arena_full(fault);
-        struct span *text = (struct span *)(void *)((char *)base + rule->offset);
         *text = (struct span){.at = copy, .bytes = json_string_length(value)};
     }
     return ST_OK;

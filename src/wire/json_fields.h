@@ -33,7 +33,7 @@ static inline struct span json_fields_span(const json_t *string)
 }
 
 /* Reads each rule's member into the span at `base + rule.offset`, copied into the arena; absent ones are left
- * as they are. ST_RETRY "arena" when it is full. */
+ * as they are; required means that one of the two is there. ST_RETRY "arena" when it is full. */
 MUST_USE enum status json_fields_texts(const json_t *object, const struct json_text_rule *rules,
                                        struct arena *arena, void *base, struct fault *fault);
 /* RFC 3339; absent: not given. */

@@ -8,8 +8,8 @@
 #include "json_bytes.h"
 #include "json_fields.h"
 #include "model/event.h"
-#include "trace.h"
 #include "wire/json_out.h"
+#include "wire/trace.h"
 
 enum { DEPTH_MAX = EVENT_DEPTH_MAX + 1 };
 

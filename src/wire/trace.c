@@ -1,5 +1,5 @@
 /* 00-<32 hex>-<16 hex>-<2 hex> (https://www.w3.org/TR/trace-context/ §3.2). */
-#include "trace.h"
+#include "wire/trace.h"
 
 #include <stdbool.h>
 
@@ -27,4 +27,12 @@ struct span trace_parent_valid(struct span header)
             return none;
     }
     return has_digit(header, TRACE_ID, PARENT_ID) && has_digit(header, PARENT_ID, FLAGS) ? header : none;
+}
+
+struct span trace_id_of(struct span header)
+{
+    struct span valid = trace_parent_valid(header);
+    if (valid.bytes == 0)
+        return valid;
+    return (struct span){.at = valid.at + TRACE_ID, .bytes = PARENT_ID - TRACE_ID - 1};
 }
