@@ -7,8 +7,12 @@
 
 #include "base/log.h"
 #include "ingest_private.h"
+#include "io/crypto.h"
 
-enum { BATCH_PLACES = 2 }; /* an urgent and a normal batch */
+enum {
+    BATCH_PLACES = 2, /* an urgent and a normal batch */
+    KEY_FINGERPRINT_CHARACTERS = 16
+};
 
 /* ---- picking ------------------------------------------------------------------------------------------- */
 
@@ -136,10 +140,13 @@ static void count_claimed(struct ingest *ingest)
     metric_add(ingest->metrics, M_SUPPRESSED, 0, (uint64_t)outcome->suppressed);
     for (int i = 0; i < outcome->mismatches_held; i++) {
         const struct event *event = ingest->picked[outcome->mismatches[i].event];
+        char hex[CRYPTO_SHA256_HEX_BYTES + 1]; /* the key names a run and a person: only its fingerprint */
+        crypto_sha256_hex(event->recipients[outcome->mismatches[i].recipient].key, hex);
+        hex[KEY_FINGERPRINT_CHARACTERS] = '\0';
         log_event(LOG_WARN, "ING-MISMATCH", "a duplicate with other content; the first wins",
                   log_text("topic", ingest_topic(ingest, TOPIC_EVENTS)),
                   log_int("partition", event->partition), log_int("offset", event->offset),
-                  log_int("mismatches", outcome->mismatch_count));
+                  log_text("key_fingerprint", hex), log_int("mismatches", outcome->mismatch_count));
     }
 }
 

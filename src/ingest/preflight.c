@@ -112,7 +112,9 @@ static enum status judge_retention(const struct ingest *ingest, const struct kaf
     if (retention_ms < 0) {
         return too_short(ingest, fault, "retention.ms", values[0].value);
     }
-    if (ingest->setup.settings->key_retention_ms < retention_ms + segment_ms + HOUR_MS) {
+    /* Subtracted, not added: people write the greatest number there is for "for ever". */
+    int64_t left_ms = ingest->setup.settings->key_retention_ms - HOUR_MS;
+    if (left_ms < retention_ms || left_ms - retention_ms < segment_ms) {
         return too_short(ingest, fault, "retention.ms", values[0].value);
     }
     return ST_OK;

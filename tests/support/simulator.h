@@ -19,7 +19,8 @@
  * --record FILE: one JSON line for each accepted message, appended with one write(2) per request BEFORE the
  * reply leaves, so it is the truth even when the reply is lost:
  *   {"at_ms":…,"call":n,"position":p,"token":…,"notification_id":…,"title_bytes":n,"ticket":…}
- * with --record-full also "message": the message as it came.
+ * with --record-full also "message": the message (its numbers printed anew), and in the line of position 0
+ * "request": the body, byte for byte.
  *
  * Control, all JSON (an unknown member is refused with 400 and its name):
  *   POST /control/script       one rule or an array of rules: {"when":{…},"do":{…}}

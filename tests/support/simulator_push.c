@@ -202,6 +202,8 @@ static void record(struct sim_request *request, const struct batch *batch, size_
         "title_bytes", (json_int_t)json_string_length(json_object_get(message, "title")), "ticket", ticket);
     if (request->sim->options.record_full)
         json_object_set(line, "message", message);
+    if (request->sim->options.record_full && index == 0)
+        json_object_set_new(line, "request", json_stringn(request->body.at, request->body.bytes));
     char *text = json_dumps(line, JSON_COMPACT);
     buffer_add_text(lines, text);
     buffer_add_byte(lines, '\n');
