@@ -101,6 +101,8 @@ struct db;
 
 enum db_state { DB_DOWN, DB_CONNECTING, DB_UP };
 
+/* ST_REJECT: libpq cannot read it. The text never quotes it: a password may be in it. Opens nothing. */
+MUST_USE enum status db_uri_check(const char *uri, struct fault *fault);
 /* Copies the settings. Not connected yet; NULL when out of memory. */
 struct db *db_new(const struct db_settings *settings);
 /* Connects and checks; blocks up to connect_timeout_ms a host. ST_RETRY: not reachable (the db object stays

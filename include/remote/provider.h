@@ -36,7 +36,10 @@ struct provider_setup {
     struct metrics *metrics;                  /* NULL: none */
 };
 
-/* Copies what it needs. Nothing is connected yet. ST_FATAL: no memory; ST_STOP: base_url is unusable. */
+/* ST_REJECT: base_url or token cannot be used; fault.field names the key. Opens nothing. */
+MUST_USE enum status provider_settings_check(const struct provider_settings *settings, struct fault *fault);
+/* Copies what it needs. Nothing is connected yet. ST_FATAL: no memory; ST_REJECT: as provider_settings_check.
+ */
 MUST_USE enum status provider_open(const struct provider_setup *setup, struct provider **provider,
                                    struct fault *fault);
 void provider_close(struct provider *provider); /* drops what is in flight; NULL is fine */

@@ -579,32 +579,3 @@ enum status config_load(struct config *config, const struct config_input *input,
         status = assign_overrides(config, input, fault);
     return status == ST_OK ? store(config, settings, fault) : status;
 }
-
-enum status config_require(const struct config *config, const char *section, const char *key,
-                           struct fault *fault)
-{
-    char variable[CONFIG_NAME_MAX * 2], field[FAULT_FIELD_MAX];
-    for (size_t i = 0; i < config->entry_count; i++) {
-        const struct config_entry *entry = &config->entries[i];
-        if (strcmp(entry->section->name, section) != 0 || strcmp(entry->name, key) != 0)
-            continue;
-        if (entry->value[0] != '\0')
-            return ST_OK;
-    }
-    snprintf(variable, sizeof variable, "BELFRY_%s_%s", section, key);
-    for (char *at = variable; *at != '\0'; at++)
-        *at = (char)(*at == '.' ? '_' : toupper((unsigned char)*at));
-    fault_set(fault, "config", "[%s] %s must be given, in the file or as %s", section, key, variable);
-    snprintf(field, sizeof field, "%s.%s", section, key);
-    fault_set_field(fault, field);
-    return ST_REJECT;
-}
-
-const char *config_pairs_find(const struct config_pairs *pairs, const char *key)
-{
-    for (size_t i = 0; i < pairs->count; i++) {
-        if (strcmp(pairs->pairs[i].key, key) == 0)
-            return pairs->pairs[i].value;
-    }
-    return NULL;
-}

@@ -1,7 +1,6 @@
 /* Rows in, nothing else: what belfry-dispatcher can be told. */
 #include "dispatcher_config.h"
 
-#include "io/kafka_properties.h"
 #include "shared_config.h"
 
 static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-dispatcher"},
@@ -28,7 +27,7 @@ static const struct config_key fanout_keys[] = {
     KEY("chunk_size", CONFIG_COUNT, fanout_settings, chunk_size, "100", "messages a request", .min = 1,
         .max = 100),
     KEY("max_concurrent_requests", CONFIG_COUNT, fanout_settings, max_concurrent_requests, "6",
-        "requests at once", .min = 1, .max = 64),
+        "requests at once; the provider takes 6", .min = 1, .max = 6),
     KEY("rate_limit", CONFIG_COUNT, fanout_settings, rate_limit, "600",
         "messages a second and project; not used yet", .min = 1, .max = 100000),
     KEY("rate_share", CONFIG_SHARE, fanout_settings, rate_share, "1",
@@ -78,12 +77,7 @@ static const struct config_key run_keys[] = {
 #define AT(member) offsetof(struct dispatcher_settings, member)
 
 static const struct config_section sections[] = {
-    {.name = "kafka",
-     .kind = CONFIG_PAIRS,
-     .offset = AT(kafka.properties),
-     .help = "any librdkafka property; bootstrap.servers (required)",
-     .defaults = kafka_defaults,
-     .refuse = kafka_property_refusal},
+    KAFKA_SECTION(AT(kafka.properties), kafka_defaults),
     SECTION("topics", AT(topics), topics_keys, "names"),
     SECTION("database", AT(database), database_keys, "Postgres"),
     SECTION("ingest", AT(ingest), ingest_keys, "events to rows"),
@@ -116,12 +110,10 @@ const struct options_table dispatcher_options = {
 enum status dispatcher_config_check(const struct config *config, const void *settings, struct fault *fault)
 {
     const struct dispatcher_settings *own = settings;
-    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
-    if (status == ST_OK)
-        status = config_require(config, "database", "uri", fault);
-    if (status == ST_OK && (own->run.roles & ROLE_FANOUT) != 0)
-        status = config_require(config, "provider", "base_url", fault);
-    if (status == ST_OK)
-        status = kafka_properties_check(&own->kafka.properties, fault);
-    return status;
+    const struct shared_settings shared = {.kafka = &own->kafka,
+                                           .topics = &own->topics,
+                                           .database = &own->database,
+                                           .provider =
+                                               (own->run.roles & ROLE_FANOUT) != 0 ? &own->provider : NULL};
+    return shared_config_check(config, &shared, fault);
 }

@@ -66,13 +66,23 @@ static int say_config(const struct config *config)
     return print(stdout, &out, EXIT_DONE);
 }
 
+/* The program's own checks; what they refuse is said with its place. */
+static enum status check(const struct frame_program *program, const struct config *config,
+                         const void *settings, struct fault *fault)
+{
+    enum status status = program->check(config, settings, fault);
+    if (status != ST_OK)
+        config_blame(config, fault);
+    return status;
+}
+
 static int check_config(const struct frame *frame)
 {
     struct fault fault;
     const struct frame_program *program = frame->program;
     for (size_t i = 0; i < frame->config->warning_count; i++)
         fprintf(stderr, "%s: warning: %s\n", program->name, frame->config->warnings[i]);
-    if (program->check(frame->config, frame->settings, &fault) != ST_OK)
+    if (check(program, frame->config, frame->settings, &fault) != ST_OK)
         return complain(program, &fault, EXIT_USAGE);
     printf("%s: the configuration is good\n", program->name);
     return EXIT_DONE;
@@ -112,7 +122,7 @@ enum status frame_reload(const struct frame *frame, void (*apply)(void *context,
     config_init(&config, &frame->program->config);
     enum status status = load(&config, frame->options, settings, fault);
     if (status == ST_OK)
-        status = frame->program->check(&config, settings, fault);
+        status = check(frame->program, &config, settings, fault);
     if (status == ST_OK) {
         const struct run_settings *run = (const void *)(settings + frame->program->run_offset);
         log_set_level(run->log_level);
@@ -232,7 +242,7 @@ static int run_inside(struct frame *frame)
 static int serve(struct frame *frame)
 {
     struct fault fault;
-    if (frame->program->check(frame->config, frame->settings, &fault) != ST_OK)
+    if (check(frame->program, frame->config, frame->settings, &fault) != ST_OK)
         return complain(frame->program, &fault, EXIT_USAGE);
     assert(frame->program->run != NULL);
     signals_open();

@@ -89,7 +89,7 @@ const struct options_table reader_options = {.commands = commands, .command_coun
 
 enum status reader_config_check(const struct config *config, const void *settings, struct fault *fault)
 {
-    (void)settings;
-    enum status status = config_require(config, "database", "uri", fault);
+    const struct reader_settings *own = settings;
+    enum status status = database_config_check(config, &own->database, fault);
     return status == ST_OK ? config_require(config, "cursor", "keys", fault) : status;
 }

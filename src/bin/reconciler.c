@@ -39,7 +39,7 @@ int main(int argc, char **argv)
 {
     const struct frame_program program = {
         .name = "belfry-reconciler",
-        .summary = "Follows every push to its final receipt: receipts topic and provider -> Postgres.",
+        .summary = "follows every push to its final receipt",
         .options = reconciler_options,
         .config = reconciler_table,
         .settings_bytes = sizeof(struct reconciler_settings),

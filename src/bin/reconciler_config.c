@@ -1,7 +1,6 @@
 /* Rows in, nothing else: what belfry-reconciler can be told. */
 #include "reconciler_config.h"
 
-#include "io/kafka_properties.h"
 #include "shared_config.h"
 
 static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-reconciler"},
@@ -36,12 +35,7 @@ static const struct config_key run_keys[] = {RUN_ROWS};
 #define AT(member) offsetof(struct reconciler_settings, member)
 
 static const struct config_section sections[] = {
-    {.name = "kafka",
-     .kind = CONFIG_PAIRS,
-     .offset = AT(kafka.properties),
-     .help = "any librdkafka property; bootstrap.servers (required)",
-     .defaults = kafka_defaults,
-     .refuse = kafka_property_refusal},
+    KAFKA_SECTION(AT(kafka.properties), kafka_defaults),
     SECTION("topics", AT(topics), topics_keys, "names"),
     SECTION("database", AT(database), database_keys, "Postgres"),
     SECTION("provider", AT(provider), provider_keys, "the push provider"),
@@ -56,12 +50,7 @@ const struct options_table reconciler_options = {.standard = OPTIONS_KAFKA, .top
 enum status reconciler_config_check(const struct config *config, const void *settings, struct fault *fault)
 {
     const struct reconciler_settings *own = settings;
-    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
-    if (status == ST_OK)
-        status = config_require(config, "database", "uri", fault);
-    if (status == ST_OK)
-        status = config_require(config, "provider", "base_url", fault);
-    if (status == ST_OK)
-        status = kafka_properties_check(&own->kafka.properties, fault);
-    return status;
+    const struct shared_settings shared = {
+        .kafka = &own->kafka, .topics = &own->topics, .database = &own->database, .provider = &own->provider};
+    return shared_config_check(config, &shared, fault);
 }

@@ -2,7 +2,10 @@
  * the product of all maxima within the memory config/ documents. */
 #include "shared_config.h"
 
-#include "remote/settings.h"
+#include <stdio.h>
+#include <string.h>
+
+#include "remote/provider.h"
 
 const struct config_key topics_keys[6] = {
     KEY("events", CONFIG_TEXT, topics_settings, events, "belfry.events", "producers write here"),
@@ -35,3 +38,62 @@ const struct config_key provider_keys[9] = {
     KEY("token_check", CONFIG_CHOICE, provider_settings, token_check, "strict",
         "which device tokens are sent at all", .choices = "strict|official"),
 };
+
+enum { TOPIC_NAME_MAX = 249 }; /* Kafka's own rule, and its alphabet below */
+
+static bool is_topic_name(const char *name)
+{
+    static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    size_t bytes = strlen(name);
+    return bytes > 0 && bytes <= TOPIC_NAME_MAX && strspn(name, alphabet) == bytes &&
+           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static enum status refuse_topic(const char *key, const char *why, struct fault *fault)
+{
+    char field[FAULT_FIELD_MAX];
+    snprintf(field, sizeof field, "topics.%s", key);
+    fault_set(fault, "config", "[topics] %s %s", key, why);
+    fault_set_field(fault, field);
+    return ST_REJECT;
+}
+
+/* A topic with two meanings would be read by the one what was written for the other: dead letters in the
+ * events topic come back for ever. Only the two of dead letters may be one. */
+static enum status topics_check(const struct topics_settings *topics, struct fault *fault)
+{
+    const struct {
+        const char *key, *name;
+    } rows[] = {{"events", topics->events},     {"devices", topics->devices},
+                {"receipts", topics->receipts}, {"settled_topic", topics->settled_topic},
+                {"dlq", topics->dlq},           {"receipts_dlq", topics->receipts_dlq}};
+    enum { ROWS = sizeof rows / sizeof rows[0], SETTLED = 3, DLQ = 4 };
+    for (size_t i = 0; i < ROWS; i++) {
+        if (i == SETTLED && rows[i].name[0] == '\0')
+            continue;
+        if (!is_topic_name(rows[i].name))
+            return refuse_topic(rows[i].key, "is no topic's name: 1 to 249 of A-Z a-z 0-9 . _ -", fault);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(rows[i].name, rows[k].name) == 0 && k != DLQ)
+                return refuse_topic(rows[i].key, "names a topic that has another meaning already", fault);
+        }
+    }
+    return ST_OK;
+}
+
+enum status shared_config_check(const struct config *config, const struct shared_settings *settings,
+                                struct fault *fault)
+{
+    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
+    if (status == ST_OK)
+        status = kafka_properties_check(&settings->kafka->properties, fault);
+    if (status == ST_OK)
+        status = topics_check(settings->topics, fault);
+    if (status == ST_OK)
+        status = database_config_check(config, settings->database, fault);
+    if (status == ST_OK && settings->provider != NULL)
+        status = config_require(config, "provider", "base_url", fault);
+    if (status == ST_OK && settings->provider != NULL)
+        status = provider_settings_check(settings->provider, fault);
+    return status;
+}

@@ -7,11 +7,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/kafka_properties.h"
 #include "io/settings.h"
+#include "remote/settings.h"
 #include "run_settings.h"
 
 extern const struct config_key topics_keys[6];
 extern const struct config_key provider_keys[9];
+
+/* What the two binaries between Kafka and the provider check alike, after the load. */
+struct shared_settings {
+    const struct kafka_settings *kafka;
+    const struct topics_settings *topics;
+    const struct database_settings *database;
+    const struct provider_settings *provider; /* NULL: the process does not need it */
+};
+MUST_USE enum status shared_config_check(const struct config *config, const struct shared_settings *settings,
+                                         struct fault *fault);
+/* [database] uri is given, and libpq can read it. */
+MUST_USE enum status database_config_check(const struct config *config,
+                                           const struct database_settings *settings, struct fault *fault);
 
 /* Bounds: durations in milliseconds, sizes in bytes. */
 #define SECONDS(count) (INT64_C(1000) * (count))
@@ -33,6 +48,12 @@ extern const struct config_key provider_keys[9];
 #define SECTION(title, at, rows, text)                                                                       \
     {                                                                                                        \
         .name = (title), .offset = (at), .keys = (rows), .key_count = KEY_COUNT(rows), .help = (text)        \
+    }
+
+#define KAFKA_SECTION(at, pairs)                                                                             \
+    {                                                                                                        \
+        .name = "kafka", .kind = CONFIG_PAIRS, .offset = (at), .defaults = (pairs),                          \
+        .help = "any librdkafka property; bootstrap.servers (required)", .refuse = kafka_property_refusal    \
     }
 
 /* clang-format off: rows that a binary puts among its own */

@@ -124,3 +124,19 @@ enum status db_check_result(const struct db *db, const PGresult *result, struct 
     }
     return ST_OK;
 }
+
+enum status db_uri_check(const char *uri, struct fault *fault)
+{
+    char *why = NULL; /* not told: it quotes the part that it does not understand */
+    PQconninfoOption *options = PQconninfoParse(uri, &why);
+    bool fine = options != NULL;
+    PQconninfoFree(options);
+    PQfreemem(why);
+    if (fine)
+        return ST_OK;
+    fault_set(fault, "config",
+              "[database] uri is neither postgresql://user@host:port/database nor key=value pairs that libpq "
+              "knows");
+    fault_set_field(fault, "database.uri");
+    return ST_REJECT;
+}

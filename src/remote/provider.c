@@ -61,6 +61,21 @@ static char *join(const char *head, size_t head_bytes, const char *tail)
     return asprintf(&text, "%.*s%s", (int)head_bytes, head, tail) < 0 ? NULL : text;
 }
 
+enum status provider_settings_check(const struct provider_settings *settings, struct fault *fault)
+{
+    if (!http_client_takes_url(settings->base_url) || strpbrk(settings->base_url, "?#") != NULL) {
+        fault_set(fault, "config", "[provider] base_url is not a URL of http or https, without ? and #");
+        fault_set_field(fault, "provider.base_url");
+        return ST_REJECT;
+    }
+    if (strpbrk(settings->token, "\r\n") != NULL) {
+        fault_set(fault, "config", "[provider] token holds a line break");
+        fault_set_field(fault, "provider.token");
+        return ST_REJECT;
+    }
+    return ST_OK;
+}
+
 static enum status make_texts(struct provider *provider, const struct provider_settings *settings,
                               struct fault *fault)
 {
@@ -80,16 +95,6 @@ static enum status make_texts(struct provider *provider, const struct provider_s
         provider->headers[header - 1] == NULL) {
         fault_set(fault, "memory", "no memory for the provider's addresses");
         return ST_FATAL;
-    }
-    if (!http_client_takes_url(provider->send_url)) {
-        fault_set(fault, "base_url", "[provider] base_url is not a URL of http or https");
-        fault_set_field(fault, "provider.base_url");
-        return ST_STOP;
-    }
-    if (strpbrk(settings->token, "\r\n") != NULL) {
-        fault_set(fault, "token", "[provider] token holds a line break");
-        fault_set_field(fault, "provider.token");
-        return ST_STOP;
     }
     return ST_OK;
 }
@@ -130,7 +135,9 @@ enum status provider_open(const struct provider_setup *setup, struct provider **
     made->clock = setup->clock == NULL ? &clock_system : setup->clock;
     made->token_check = setup->settings->token_check;
     made->metrics = provider_metrics_add(setup->metrics);
-    enum status status = make_texts(made, setup->settings, fault);
+    enum status status = provider_settings_check(setup->settings, fault);
+    if (status == ST_OK)
+        status = make_texts(made, setup->settings, fault);
     if (status == ST_OK)
         status = make_client(made, setup, fault);
     if (status != ST_OK) {

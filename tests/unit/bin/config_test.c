@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bin/dispatcher_config.h"
 #include "bin/reader_config.h"
@@ -218,6 +219,69 @@ Test(bin_config, the_minimal_files_are_enough)
         cr_expect_eq(binaries[b].check(&config, settings, &fault), ST_OK, "%s", fault.text);
         config_done(&config);
     }
+}
+
+/* What a key's own row cannot say, refused with its file and line. */
+Test(bin_config, what_cannot_work_is_refused_with_its_line)
+{
+    static const struct {
+        int binary;
+        const char *section, *line, *says;
+    } rows[] = {
+        {0, "provider", "base_url = ftp://exp.host", ":8: [provider] base_url"},
+        {0, "provider", "base_url = exp.host", ":8: [provider] base_url"},
+        {0, "provider", "base_url = https://", ":8: [provider] base_url"},
+        {0, "provider", "base_url = https://exp.host/?a=b", ":8: [provider] base_url"},
+        {1, "provider", "base_url = ftp://exp.host", ":8: [provider] base_url"},
+        {0, "database", "uri = not a uri", ":5: [database] uri"},
+        {1, "database", "uri = host=x hunter2=y", ":5: [database] uri"},
+        {2, "database", "uri = not a uri", ":5: [database] uri"},
+        {0, "topics", "dlq = belfry.events", ":12: [topics] dlq names"},
+        {0, "topics", "receipts = belfry.devices", ":12: [topics] receipts names"},
+        {0, "topics", "settled_topic = belfry.receipts", ":12: [topics] settled_topic names"},
+        {1, "topics", "receipts_dlq = belfry.receipts", ":12: [topics] receipts_dlq names"},
+        {0, "topics", "events =", ":12: [topics] events is no topic's name"},
+        {0, "topics", "events = a b", ":12: [topics] events is no topic's name"},
+        {0, "topics", "devices = ..", ":12: [topics] devices is no topic's name"},
+        {0, "kafka", "not.a.property = 1", ":3: [kafka] not.a.property"},
+        {1, "kafka", "session.timeout.ms = soon", ":3: [kafka] session.timeout.ms"},
+        {0, "topics", "receipts_dlq = belfry.events.dlq", ""},
+        {0, "topics", "settled_topic = belfry.settled", ""},
+        {0, "database", "uri = host=127.0.0.1 user=a", ""},
+    };
+    char path[] = "/tmp/belfry-config-XXXXXX";
+    int fd = mkstemp(path);
+    cr_assert_geq(fd, 0);
+    close(fd);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        FILE *file = fopen(path, "w");
+        const char *const lines[] = {"kafka",    "bootstrap.servers = x:1", "database", "uri = host=x",
+                                     "provider", "base_url = http://x",     "topics",   ""};
+        for (int k = 0; k < 8; k += 2) {
+            bool own = strcmp(lines[k], rows[i].section) == 0;
+            bool added = own && (k == 0 || k == 6); /* else it stands for the section's line */
+            if (rows[i].binary == 2 && k != 2)
+                fprintf(file, "%s", k == 0 ? "[cursor]\nkeys = 1:/none\n\n" : "");
+            else
+                fprintf(file, "[%s]\n%s\n%s\n", lines[k], own && !added ? rows[i].line : lines[k + 1],
+                        added ? rows[i].line : "");
+        }
+        fclose(file);
+        struct config config;
+        struct fault fault;
+        char settings[SETTINGS_MAX];
+        const struct binary *binary = &binaries[rows[i].binary];
+        cr_assert_eq(load(binary, path, &config, settings, &fault), ST_OK, "%s", fault.text);
+        enum status status = binary->check(&config, settings, &fault);
+        if (status != ST_OK)
+            config_blame(&config, &fault);
+        cr_expect_eq(status, rows[i].says[0] == '\0' ? ST_OK : ST_REJECT, "%s", rows[i].line);
+        cr_expect(rows[i].says[0] == '\0' || strstr(fault.text, rows[i].says) != NULL, "%s: %s", rows[i].line,
+                  fault.text);
+        cr_expect(rows[i].says[0] == '\0' || strstr(fault.text, "hunter2") == NULL, "%s", fault.text);
+        config_done(&config);
+    }
+    unlink(path);
 }
 
 Test(bin_config, values_arrive_in_their_fields)

@@ -49,8 +49,8 @@ Test(bin_run, what_a_line_prints_and_exits_with)
         {DISPATCHER "--check-config -b h:1", 2,
          "[database] uri must be given, in the file or as BELFRY_DATABASE_URI\n"},
         {GIVEN "--check-config", 0, "belfry-dispatcher: the configuration is good\n"},
-        {"env -i BELFRY_DATABASE_URI=x BELFRY_RUN_ROLES=ingest ./belfry-dispatcher -bh:1 --check-config", 0,
-         "good"},
+        {"env -i BELFRY_DATABASE_URI=host=x BELFRY_RUN_ROLES=ingest ./belfry-dispatcher -bh:1 --check-config",
+         0, "good"},
         {GIVEN "--check-config -X no.such=1", 2, "[kafka] no.such: librdkafka has no such property\n"},
         {GIVEN "--check-config -X linger.ms=soon", 2, "[kafka] linger.ms: "},
         {GIVEN "--check-config -X enable.auto.commit=true", 2,
@@ -72,7 +72,8 @@ Test(bin_run, what_a_line_prints_and_exits_with)
          "--check-config -F $f; "
          "c=$?; rm $f; exit $c",
          2, ":3: unknown key \"batch_max_event\" in [ingest]; did you mean \"batch_max_events\"?\n"},
-        {"env -i BELFRY_INGEST_BATCH_MAX_EVENT=7 BELFRY_DATABASE_URI=x BELFRY_PROVIDER_BASE_URL=y "
+        {"env -i BELFRY_INGEST_BATCH_MAX_EVENT=7 BELFRY_DATABASE_URI=host=x "
+         "BELFRY_PROVIDER_BASE_URL=http://y "
          "./belfry-dispatcher -bh:1 "
          "--check-config",
          0, "warning: BELFRY_INGEST_BATCH_MAX_EVENT: unknown key"},
