@@ -37,7 +37,7 @@ WITH items AS MATERIALIZED (
     JOIN device_tokens t ON t.id = g.device_id AND t.user_id = g.user_id
     WHERE t.enabled
       AND greatest(t.registered_at, t.last_seen, t.source_at) <= g.queued_at
-    ORDER BY t.id
+    ORDER BY t.token_hash -- as registrations and erasure lock them
     FOR UPDATE OF t
 ), disabled AS (
     UPDATE device_tokens t
