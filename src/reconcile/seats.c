@@ -33,6 +33,12 @@ static enum status take_seats(struct drain *drain, struct kafka_seat *seats, str
     if (status != ST_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
+        /* The watermarks were read before the seating: what the owner before us finished meanwhile may lie
+         * above them, and would look like a topic made anew. */
+        if (rows[i].next_offset > seats[i].high)
+            status = kafka_consumer_ask_watermarks(drain->consumer, &seats[i], fault);
+        if (status != ST_OK)
+            return status;
         struct kafka_start start = kafka_start_of(rows[i].next_offset, &seats[i]);
         note_start(drain, &seats[i], &start);
         rows[i].next_offset = seats[i].start = start.offset;
