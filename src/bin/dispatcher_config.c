@@ -102,6 +102,13 @@ static const struct option_row rows[] = {
      .argument = "TOPIC:PARTITION=OFFSET|end",
      .help = "move the group there, in the database and in Kafka, and exit; may be repeated",
      .repeatable = true},
+    {.name = "replay-dlq",
+     .help = "put dead letters back on their topic, each once and at most 3 times, and exit"},
+    {.name = "code", .argument = "CODE", .help = "with --replay-dlq: only those of this reason code"},
+    {.name = "since",
+     .argument = "TIME",
+     .help = "with --replay-dlq: only those dead-lettered since then (2026-03-21T09:00:00Z)"},
+    {.name = "dry-run", .help = "with --replay-dlq: show them, and put nothing back"},
 };
 
 const struct options_table dispatcher_options = {

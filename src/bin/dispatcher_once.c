@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "dispatcher_config.h"
+#include "dispatcher_replay.h"
 #include "io/kafka.h"
 #include "store/offsets.h"
 #include "wire/event.h"
@@ -320,6 +321,9 @@ enum status dispatcher_once(struct frame *frame, bool *handled, enum exit_code *
     }
     if (options_given(frame->options, "seek")) {
         return seek(frame, fault);
+    }
+    if (options_given(frame->options, "replay-dlq")) {
+        return dispatcher_replay(frame, fault);
     }
     *handled = false;
     return ST_OK;
