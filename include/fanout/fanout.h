@@ -1,6 +1,7 @@
 /* Fan-out: queued batches -> pushes -> outcomes on the receipts topic (design.md §2). One thread of the
- * dispatcher; it owns its database connection, its producer and its provider client. It meets ingest only in
- * the hand-over queue and in the table `batches`, and never makes ingest wait. */
+ * dispatcher; it owns its database connection, its producer and its clients of the provider and the account
+ * service. It meets ingest only in the hand-over queue and in the table `batches`, and never makes ingest
+ * wait. */
 #ifndef BELFRY_FANOUT_FANOUT_H
 #define BELFRY_FANOUT_FANOUT_H
 
@@ -19,17 +20,18 @@
 struct fanout;
 
 struct fanout_setup {
-    const struct fanout_settings *settings;   /* [fanout] */
-    const struct provider_settings *provider; /* [provider] */
-    const struct db_settings *database;       /* for fan-out's own connection */
-    const struct config_pairs *kafka;         /* [kafka], for its own producer */
-    const char *receipts_topic;               /* [topics] receipts */
-    struct handover *handover;                /* of settings->batches_in_memory; NULL: the table only */
-    int64_t owner;                            /* of this process: the one ingest writes into batches.owner */
-    int64_t shutdown_timeout_ms;              /* [run] shutdown_timeout */
-    const struct clock *clock;                /* NULL: clock_system */
-    struct metrics *metrics;                  /* NULL: none */
-    struct readiness *readiness;              /* NULL: none; fan-out adds its slot "fanout" */
+    const struct fanout_settings *settings;         /* [fanout] */
+    const struct provider_settings *provider;       /* [provider] */
+    const struct preferences_settings *preferences; /* [preferences]; NULL or no url: everything is allowed */
+    const struct db_settings *database;             /* for fan-out's own connection */
+    const struct config_pairs *kafka;               /* [kafka], for its own producer */
+    const char *receipts_topic;                     /* [topics] receipts */
+    struct handover *handover;                      /* of settings->batches_in_memory; NULL: the table only */
+    int64_t owner;               /* of this process: the one ingest writes into batches.owner */
+    int64_t shutdown_timeout_ms; /* [run] shutdown_timeout */
+    const struct clock *clock;   /* NULL: clock_system */
+    struct metrics *metrics;     /* NULL: none */
+    struct readiness *readiness; /* NULL: none; fan-out adds its slot "fanout" */
 };
 
 /* Before the threads start. Everything pointed at must live until fanout_free; connects to nothing yet.

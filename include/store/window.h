@@ -83,6 +83,15 @@ MUST_USE enum status batch_release(const struct window_scope *scope, const struc
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
+/* Whom the ranges' dispatches are for: each recipient once, one a row: window_recipient_row. Reads only, so
+ * it says nothing about whose the batch is. */
+MUST_USE enum status window_recipients(const struct window_scope *scope, const struct window_range *ranges,
+                                       size_t range_count, struct db_result **rows, struct fault *fault);
+static inline struct span window_recipient_row(const struct db_result *rows, int row)
+{
+    return db_result_text(rows, row, 0);
+}
+
 /* Takes the ranges out of `unsent` where the batch is ours (the fence), extends the lease, and returns their
  * dispatches as they are now, in id order. A batch of ours without any gives one row without a dispatch. */
 MUST_USE enum status window_take(const struct window_scope *scope, const struct window_range *ranges,
@@ -98,7 +107,7 @@ struct window_row {
      * event is older than push_max_age. Empty: to be sent, and what follows is filled. */
     struct span suppressed;
     struct span token; /* a secret */
-    struct span title, body, data;
+    struct span title, body, data, category;
     struct instant expires_at;
     bool urgent;
 };

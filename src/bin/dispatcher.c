@@ -27,6 +27,7 @@ static enum status open_fanout(struct frame *frame, struct parts *parts, int64_t
     const struct dispatcher_settings *settings = frame->settings;
     struct fanout_setup setup = {.settings = &settings->fanout,
                                  .provider = &settings->provider,
+                                 .preferences = &settings->preferences,
                                  .database = &parts->database,
                                  .kafka = &settings->kafka.properties,
                                  .receipts_topic = settings->topics.receipts,

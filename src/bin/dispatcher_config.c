@@ -46,20 +46,20 @@ static const struct config_key fanout_keys[] = {
 
 static const struct config_key preferences_keys[] = {
     KEY("url", CONFIG_URI, preferences_settings, url, "",
-        "the account service; empty: everything is allowed; not used yet"),
-    KEY("token", CONFIG_SECRET, preferences_settings, token, "", "access token; not used yet"),
-    KEY("timeout", CONFIG_DURATION, preferences_settings, timeout_ms, "300ms", "then allowed; not used yet",
-        .min = 1, .max = MINUTES(1)),
-    KEY("ttl", CONFIG_DURATION, preferences_settings, ttl_ms, "30s", "an answer's life; not used yet",
-        .min = 0, .max = DAYS(1)),
+        "the account service; empty: everything is allowed"),
+    KEY("token", CONFIG_SECRET, preferences_settings, token, "", "access token; empty: none is sent"),
+    KEY("timeout", CONFIG_DURATION, preferences_settings, timeout_ms, "300ms",
+        "how long a batch waits for it; then its pushes go out", .min = 1, .max = MINUTES(1)),
+    KEY("ttl", CONFIG_DURATION, preferences_settings, ttl_ms, "30s", "how long an answer holds", .min = 0,
+        .max = DAYS(1)),
     KEY("stale_ttl", CONFIG_DURATION, preferences_settings, stale_ttl_ms, "10min",
-        "its life while the service is away; not used yet", .min = 0, .max = DAYS(30)),
-    KEY("max_users", CONFIG_COUNT, preferences_settings, max_users, "100000", "in the cache; not used yet",
-        .min = 1, .max = 10000000),
+        "how long it is used when there is no newer one", .min = 0, .max = DAYS(30)),
+    KEY("max_users", CONFIG_COUNT, preferences_settings, max_users, "100000",
+        "in the cache, about 200 bytes each", .min = 1, .max = 10000000),
     KEY("breaker_failures", CONFIG_COUNT, preferences_settings, breaker_failures, "5",
-        "in a row that open the breaker; not used yet", .min = 1, .max = 1000),
+        "in a row that open the breaker", .min = 1, .max = 1000),
     KEY("breaker_open", CONFIG_DURATION, preferences_settings, breaker_open_ms, "5s",
-        "without calls; not used yet", .min = 10, .max = HOURS(1)),
+        "without calls; then one trial call", .min = 10, .max = HOURS(1)),
 };
 
 static const struct config_key admin_keys[] = {

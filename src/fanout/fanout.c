@@ -35,8 +35,7 @@ static enum status check_schema(struct fanout *fanout, struct fault *fault)
     return status == ST_OK || status == ST_FATAL ? status : fanout_db_failed(fanout, status, fault);
 }
 
-/* The flow, in order; a stage's name is its crash point and its word in the log. Preferences ("consult") come
- * before "window" with a later issue. */
+/* The flow, in order; a stage's name is its crash point and its word in the log. */
 static const struct stage {
     const char *name;
     enum status (*run)(struct fanout *fanout, struct fault *fault);
@@ -44,6 +43,7 @@ static const struct stage {
 } stages[] = {
     {"schema", check_schema, true},    /* once */
     {"sweep", sweep_run, true},        /* leases, batches in, what a dead owner risked */
+    {"consult", consult_run, true},    /* what the next window's recipients want */
     {"window", fence_run, true},       /* ordinals out of unsent; chunks on their way */
     {"send", send_run, false},         /* answers in */
     {"publish", publish_run, false},   /* outcomes to Kafka */
@@ -113,6 +113,8 @@ enum status fanout_new(const struct fanout_setup *setup, struct fanout **fanout,
     enum status status = make_provider(made, fault);
     if (status == ST_OK)
         status = make_lists(made, fault);
+    if (status == ST_OK)
+        status = consult_open(made, fault);
     if (status != ST_OK) {
         fanout_free(made);
         return status;
@@ -132,6 +134,7 @@ void fanout_free(struct fanout *fanout)
     if (fanout == NULL)
         return;
     provider_close(fanout->provider);
+    consult_close(fanout);
     kafka_producer_close(fanout->producer, CLOSE_MS);
     db_close(fanout->db);
     db_params_done(&fanout->params);
@@ -249,6 +252,10 @@ static enum status wait_a_little(struct fanout *fanout, struct fault *fault)
     bool up = db_is_up(fanout->db) && fanout_now_ms(fanout) >= fanout->db_retry_at_ms;
     if (fanout->in_flight > 0)
         return ST_OK; /* the send stage waits for answers */
+    if (consult_is_waiting(fanout)) {
+        consult_wait(fanout);
+        return ST_OK;
+    }
     if (fanout->owed_used > 0)
         return kafka_producer_poll(fanout->producer, FANOUT_TICK_MS, fault);
     if (up && has_work(fanout))

@@ -1,7 +1,7 @@
 /* Windows: ordinals of held batches -> rows with content and tokens as they are now (design.md §2 points 2
  * and 3).
  *
- * In: batches with something unsent, and free requests. Out: chunks on their way, and outcomes of what is not
+ * In: ordinals that consult chose, and free requests. Out: chunks on their way, and outcomes of what is not
  * sent. What always holds: an ordinal leaves `unsent` in the database before its push leaves the house; one
  * window is of one urgency, urgent first, oldest batch first. A crash after the fence: the sweeper reports
  * the window. */
@@ -10,8 +10,6 @@
 #include "base/crash.h"
 #include "base/log.h"
 #include "state.h"
-
-enum { WINDOW_RANGES_MAX = FANOUT_SLOTS_MAX * FANOUT_CHUNK_MAX };
 
 static bool is_ready(const struct held *held)
 {
@@ -31,10 +29,8 @@ static struct held *next_ready(struct fanout *fanout, bool urgent, int64_t after
     return found;
 }
 
-/* Fills ranges with at most want ordinals; returns how many ranges. */
-static size_t choose_ranges(struct fanout *fanout, size_t want, struct window_range *ranges)
+size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges)
 {
-    bool urgent = next_ready(fanout, true, -1) != NULL;
     size_t count = 0;
     struct held *held = next_ready(fanout, urgent, -1);
     for (; held != NULL && want > 0; held = next_ready(fanout, urgent, held->batch_id)) {
@@ -50,18 +46,6 @@ static size_t choose_ranges(struct fanout *fanout, size_t want, struct window_ra
     return count;
 }
 
-/* Takes the window's ranges off the batch's: they are a prefix of them, in order. */
-static void consume(struct held *held, const struct window_range *range)
-{
-    struct window_range *first = &held->ranges[0];
-    first->first = range->stop;
-    if (first->first < first->stop)
-        return;
-    held->range_count--;
-    for (size_t i = 0; i < held->range_count; i++)
-        held->ranges[i] = held->ranges[i + 1];
-}
-
 /* Batches without a row are somebody else's now. */
 static void settle_ranges(struct fanout *fanout, const struct window_range *ranges, size_t count,
                           const struct db_result *rows)
@@ -74,7 +58,7 @@ static void settle_ranges(struct fanout *fanout, const struct window_range *rang
         if (held->lost)
             continue;
         if (row < row_count && db_result_int8(rows, row, 0) == ranges[i].batch_id)
-            consume(held, &ranges[i]);
+            held_take_range(held, &ranges[i]);
         else
             held_mark_lost(fanout, held);
     }
@@ -98,6 +82,10 @@ static bool is_settled_here(const struct fanout *fanout, const struct window_row
                                                                          : DISPATCH_EXPIRED_UNSENT;
     if (verdict->error != NULL)
         return true;
+    if (consult_refuses(fanout, row)) {
+        verdict->error = DISPATCH_PREFERENCE;
+        return true;
+    }
     struct provider_message message = {.token = row->token,
                                        .notification_id = row->notification_id,
                                        .title = row->title,
@@ -159,9 +147,9 @@ static size_t window_size(const struct fanout *fanout)
 
 enum status fence_run(struct fanout *fanout, struct fault *fault)
 {
-    struct window_range ranges[WINDOW_RANGES_MAX];
+    struct window_range ranges[FANOUT_WINDOW_RANGES_MAX];
     size_t size = window_size(fanout);
-    size_t count = size == 0 ? 0 : choose_ranges(fanout, size, ranges);
+    size_t count = size == 0 ? 0 : consult_choose(fanout, size, ranges);
     if (count == 0)
         return ST_OK;
     struct window *window = free_window(fanout);
@@ -172,6 +160,7 @@ enum status fence_run(struct fanout *fanout, struct fault *fault)
     CRASH_POINT("window");
     window->rows = rows;
     settle_ranges(fanout, ranges, count, rows);
+    consult_taken(fanout, count, ranges);
     metric_add(fanout->metrics, FANOUT_M_WINDOWS, 0, 1);
     log_event(LOG_DEBUG, "FAN-WINDOW", "window taken", log_count("ranges", count),
               log_int("dispatches", db_result_rows(rows)));

@@ -36,6 +36,48 @@ void held_add_range(struct held *held, struct window_range range)
         held->ranges[held->range_count++] = range;
 }
 
+/* Where the range lies; the count when nowhere. */
+static size_t place_of(const struct held *held, const struct window_range *range)
+{
+    size_t i = 0;
+    while (i < held->range_count &&
+           (range->first < held->ranges[i].first || range->stop > held->ranges[i].stop))
+        i++;
+    return i;
+}
+
+bool held_has_range(const struct held *held, const struct window_range *range)
+{
+    return range->first < range->stop && place_of(held, range) < held->range_count;
+}
+
+static void insert_range(struct held *held, size_t at, struct window_range range)
+{
+    if (held->range_count == FANOUT_RANGES_MAX) {
+        held->partial = true; /* still unsent in the table: it comes back from there */
+        return;
+    }
+    for (size_t i = held->range_count++; i > at; i--)
+        held->ranges[i] = held->ranges[i - 1];
+    held->ranges[at] = range;
+}
+
+void held_take_range(struct held *held, const struct window_range *range)
+{
+    size_t at = place_of(held, range);
+    assert(at < held->range_count);
+    struct window_range before = held->ranges[at], behind = held->ranges[at];
+    before.stop = range->first;
+    behind.first = range->stop;
+    held->range_count--;
+    for (size_t i = at; i < held->range_count; i++)
+        held->ranges[i] = held->ranges[i + 1];
+    if (behind.first < behind.stop)
+        insert_range(held, at, behind);
+    if (before.first < before.stop)
+        insert_range(held, at, before);
+}
+
 void held_drop(struct fanout *fanout, struct held *held)
 {
     assert(held->in_flight == 0 && held->owed == 0);

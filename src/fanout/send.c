@@ -135,7 +135,7 @@ enum status send_run(struct fanout *fanout, struct fault *fault)
 {
     (void)fault;
     struct provider_answer answer;
-    int timeout_ms = FANOUT_TICK_MS;
+    int timeout_ms = consult_is_waiting(fanout) ? FANOUT_CONSULT_TICK_MS : FANOUT_TICK_MS;
     while (fanout->in_flight > 0 && provider_poll(fanout->provider, timeout_ms, &answer)) {
         take_answer(fanout, &answer);
         timeout_ms = 0;

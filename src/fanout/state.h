@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "fanout/fanout.h"
 #include "io/kafka.h"
+#include "remote/preferences.h"
 #include "remote/provider.h"
 #include "store/window.h"
 
@@ -26,9 +27,11 @@ enum {
     FANOUT_RANGES_MAX = 32,  /* of a batch held in memory; more are read again later */
     FANOUT_URGENT_EXTRA = 8, /* places for urgent batches when all others are taken */
     FANOUT_TRACEPARENT_MAX = 128,
+    FANOUT_WINDOW_RANGES_MAX = FANOUT_SLOTS_MAX * FANOUT_CHUNK_MAX,
     FANOUT_LINES_MAX = 10,
-    FANOUT_TICK_MS = 20, /* waiting for answers and acknowledgements */
-    FANOUT_IDLE_MS = 200 /* waiting for work: how late a stop is noticed */
+    FANOUT_TICK_MS = 20,        /* waiting for answers and acknowledgements */
+    FANOUT_CONSULT_TICK_MS = 2, /* the same while the account service is asked: its answer has little time */
+    FANOUT_IDLE_MS = 200        /* waiting for work: how late a stop is noticed */
 };
 
 /* A batch whose lease is ours. */
@@ -57,6 +60,17 @@ struct chunk {
     struct window *window;
     size_t count;
     int rows[FANOUT_CHUNK_MAX]; /* of the window, in request order */
+};
+
+enum consult_state { CONSULT_EMPTY, CONSULT_ASKED, CONSULT_READY };
+
+/* The next window of an urgency: ordinals still in `unsent`, and what their recipients want. */
+struct consult {
+    enum consult_state state;
+    int64_t ready_at_ms;
+    struct window_range ranges[FANOUT_WINDOW_RANGES_MAX];
+    size_t range_count;
+    struct preferences_batch *answers; /* good until the next question, also for a window just taken */
 };
 
 enum owed_state { OWED_FREE, OWED_WAITING, OWED_SENT };
@@ -94,6 +108,12 @@ struct fanout {
     struct kafka_producer *producer;
     struct metric_set *metrics;
     size_t readiness_slot;
+
+    struct preferences *preferences;           /* NULL: everything is allowed, and nothing below is used */
+    struct consult consults[2];                /* normal, urgent */
+    struct consult *consulted;                 /* of the window that is being taken */
+    struct preferences_state preferences_said; /* as last logged */
+    struct quiet quiet_preferences;
 
     size_t slots, chunk_size; /* a window is slots * chunk_size */
     struct window windows[FANOUT_SLOTS_MAX + 1];
@@ -146,6 +166,10 @@ struct held *held_find(struct fanout *fanout, int64_t batch_id);
 /* NULL when there is no place left. */
 struct held *held_add(struct fanout *fanout, int64_t batch_id, bool urgent);
 void held_add_range(struct held *held, struct window_range range);
+/* Whether the range is unsent as a whole. */
+bool held_has_range(const struct held *held, const struct window_range *range);
+/* Takes a range out that held_has_range. */
+void held_take_range(struct held *held, const struct window_range *range);
 /* Gives the place back, also in the hand-over queue. */
 void held_drop(struct fanout *fanout, struct held *held);
 size_t held_count(const struct fanout *fanout);
@@ -170,9 +194,30 @@ enum status publish_run(struct fanout *fanout, struct fault *fault);
 void publish_on_delivery(void *context, int64_t opaque, enum status status, const struct fault *fault);
 void publish_on_notice(void *context, const struct kafka_notice *notice);
 
+/* ---- consult.c ----------------------------------------------------------------------------------------- */
+
+/* Opens the client of the account service, when there is one. */
+enum status consult_open(struct fanout *fanout, struct fault *fault);
+void consult_close(struct fanout *fanout);
+/* The stage: asks for the next windows' recipients, and never waits. */
+enum status consult_run(struct fanout *fanout, struct fault *fault);
+/* An answer is awaited. */
+bool consult_is_waiting(const struct fanout *fanout);
+/* Waits a tick for it. */
+void consult_wait(struct fanout *fanout);
+/* The next window: at most want ordinals whose recipients' answers are known, of one urgency, urgent first.
+ * Returns how many ranges. */
+size_t consult_choose(struct fanout *fanout, size_t want, struct window_range *ranges);
+/* These ranges of consult_choose were taken out of `unsent`, or lost. */
+void consult_taken(struct fanout *fanout, size_t range_count, const struct window_range *ranges);
+/* The recipient wants no such push. Of a row of the window consult_choose gave. */
+bool consult_refuses(const struct fanout *fanout, const struct window_row *row);
+
 /* ---- fence.c, send.c, sweep.c: the stages ----------------------------------------------------------------
  */
 
+/* Ordinals of ready batches of this urgency, oldest first, at most want; returns how many ranges. */
+size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges);
 /* One window, when there are free requests and work. */
 enum status fence_run(struct fanout *fanout, struct fault *fault);
 /* Submits one chunk: rows of a window. */

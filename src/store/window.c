@@ -30,7 +30,7 @@ static void add_ranges(struct db_params *params, const struct window_range *rang
     db_params_end(params);
 }
 
-/* Every statement begins with the owner. */
+/* Every statement but window_recipients begins with the owner. */
 static struct db_params *begin(const struct window_scope *scope)
 {
     db_params_reset(scope->params);
@@ -105,6 +105,15 @@ enum status batch_release(const struct window_scope *scope, const struct batch_r
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
+enum status window_recipients(const struct window_scope *scope, const struct window_range *ranges,
+                              size_t range_count, struct db_result **rows, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "window_recipients", .sql = sql_window_recipients};
+    db_params_reset(scope->params);
+    add_ranges(scope->params, ranges, range_count);
+    return db_run(scope->db, &statement, scope->params, rows, fault);
+}
+
 enum status window_take(const struct window_scope *scope, const struct window_range *ranges,
                         size_t range_count, struct db_result **rows, struct fault *fault)
 {
@@ -147,6 +156,7 @@ void window_take_row(const struct db_result *rows, int row, struct window_row *w
         .title = db_result_text(rows, row, 10),
         .body = db_result_text(rows, row, 11),
         .data = db_result_text(rows, row, 12),
+        .category = db_result_text(rows, row, 14),
         .expires_at = {.given = !db_result_is_null(rows, row, 13), .us = db_result_time(rows, row, 13)}};
     read_identity(rows, row, 2, window);
 }
