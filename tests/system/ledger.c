@@ -323,6 +323,24 @@ static void same(const char *what, int64_t got, int64_t expected)
     cr_expect(got == expected, "%s: %lld, expected %lld", what, (long long)got, (long long)expected);
 }
 
+/* A worker killed before Kafka had its offsets has its last records read again, and counted again on both
+ * sides of the books (design.md §1 point 4); without that the count is exact. */
+static void check_tombstones(struct world *w, const struct ledger *ledger)
+{
+    int64_t counted =
+        world_count(w, "SELECT sum(tombstones) FROM partition_offsets WHERE topic = '%s'", w->events);
+    int64_t again =
+        world_count(w, "SELECT sum(records) FROM partition_offsets WHERE topic = '%s'", w->events) -
+        world_topic_records(w, w->events);
+    if (again == 0) {
+        same("tombstones counted", counted, ledger->tombstones_made);
+        return;
+    }
+    printf("tombstones counted %lld of %lld, with %lld records read again\n", (long long)counted,
+           (long long)ledger->tombstones_made, (long long)again);
+    cr_expect(counted >= ledger->tombstones_made && counted <= ledger->tombstones_made + again);
+}
+
 void ledger_check(struct world *w, const struct ledger *ledger)
 {
     struct seen seen;
@@ -337,9 +355,7 @@ void ledger_check(struct world *w, const struct ledger *ledger)
     same("dead letters by distinct origin = poison", count_dead_letters(w, &seen), ledger->poison);
     for (int code = 0; code < 6; code++)
         same(ledger_code_names[code], seen.by_code[code], ledger->poison_by_code[code]);
-    same("tombstones counted",
-         world_count(w, "SELECT sum(tombstones) FROM partition_offsets WHERE topic = '%s'", w->events),
-         ledger->tombstones_made);
+    check_tombstones(w, ledger);
     same("lag of the group in Kafka", world_lag(w, w->group, w->events), 0);
     same("lag of the reconcilers", world_lag(w, w->reconciler_group, w->receipts), 0);
     world_check_books(w);
