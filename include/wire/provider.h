@@ -77,7 +77,7 @@ struct provider_entry {
     enum provider_item item; /* NONE: absent or null (receipts); UNREADABLE: not an object with a status */
     char ticket[DISPATCH_TICKET_MAX + 1]; /* "" when there was none, or one that is too long or unprintable */
     char error[DISPATCH_ERROR_MAX + 1]; /* of an error: details.error, cleaned; "ProviderError" without one */
-    char token[PROVIDER_TOKEN_MAX + 1]; /* details.expoPushToken; "" when none. A secret */
+    char token[PROVIDER_TOKEN_MAX + 1]; /* details.expoPushToken; "" none, "?" unreadable. A secret */
 };
 
 /* The ticket at index of data; of data that is one object, index 0 is that. Asserts index < count. */

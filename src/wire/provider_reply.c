@@ -123,7 +123,10 @@ static void fill_entry(const json_t *from, struct provider_entry *entry)
         copy_code(entry->error, sizeof entry->error, json_object_get(details, "error"));
         if (entry->error[0] == '\0')
             memcpy(entry->error, code_unnamed, sizeof code_unnamed);
-        copy_plain(entry->token, sizeof entry->token, json_object_get(details, "expoPushToken"), true);
+        const json_t *token = json_object_get(details, "expoPushToken");
+        copy_plain(entry->token, sizeof entry->token, token, true);
+        if (entry->token[0] == '\0' && token != NULL && !json_is_null(token))
+            entry->token[0] = '?'; /* too long, or no plain text: at any rate none of ours */
     }
 }
 

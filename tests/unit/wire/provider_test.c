@@ -225,6 +225,27 @@ Test(wire_provider, tickets_by_index)
     provider_reply_free(reply);
 }
 
+/* A token that is there and cannot be read names none of ours: nobody is disabled on it. */
+Test(provider, an_unreadable_token_is_not_an_absent_one)
+{
+    static const struct {
+        const char *json, *token;
+    } rows[] = {
+        {"null", ""}, {"\"\"", "?"}, {"7", "?"}, {"\"ExponentPushToken[\xc3\xa9]\"", "?"}, {"{}", "?"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char text[256];
+        struct provider_entry entry;
+        snprintf(text, sizeof text,
+                 "{\"data\":[{\"status\":\"error\",\"details\":{\"error\":\"DeviceNotRegistered\","
+                 "\"expoPushToken\":%s}}]}",
+                 rows[i].json);
+        struct provider_reply *reply = provider_reply_parse(span_of(text), NULL);
+        provider_reply_ticket(reply, 0, &entry);
+        cr_expect_str_eq(entry.token, rows[i].token, "%s", rows[i].json);
+        provider_reply_free(reply);
+    }
+}
+
 Test(wire_provider, receipts_by_id_never_by_order)
 {
     struct provider_body body;
