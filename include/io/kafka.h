@@ -120,7 +120,8 @@ MUST_USE enum status kafka_consumer_seek(struct kafka_consumer *consumer, int to
 /* Every record below next_offset is done. Only ever rises between seeks; a partition not held is ignored. */
 void kafka_consumer_done(struct kafka_consumer *consumer, int topic, int32_t partition, int64_t next_offset);
 /* Sends to the group's coordinator what is done and not yet committed. timeout_ms 0: does not wait, and while
- * one is under way does nothing. A failure is a notice: Postgres has the offsets that count. */
+ * one is under way leaves it to the next idle kafka_consumer_poll, as it does with what failed. A failure is
+ * a notice: Postgres has the offsets that count. */
 void kafka_consumer_commit(struct kafka_consumer *consumer, int timeout_ms);
 
 /* Takes no records, keeps its partitions and its place in the group; go on polling. Costs the prefetch: not

@@ -387,6 +387,7 @@ enum status kafka_consumer_poll(struct kafka_consumer *consumer, int timeout_ms,
     }
     if (status == ST_OK && !found) {
         ask_for_missing(consumer);
+        kafka_held_commit_owed(consumer);
     }
     *got = found;
     return status;

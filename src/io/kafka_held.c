@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "kafka_private.h"
 
-enum { SEEK_TIMEOUT_MS = 10000 };
+enum { SEEK_TIMEOUT_MS = 10000, COMMIT_AGAIN_MS = 1000 };
 
 /* ---- what is held -------------------------------------------------------------------------------------- */
 
@@ -113,6 +113,11 @@ static void commit_answer(struct kafka_consumer *consumer, int timeout_ms)
                                                                       .code = rd_kafka_err2name(error),
                                                                       .text = rd_kafka_err2str(error),
                                                                       .topic = ""});
+        for (size_t i = 0; i < consumer->held_count; i++) {
+            consumer->held[i].committed = -1;
+        }
+        consumer->commit_owed = true;
+        consumer->commit_again_ms = clock_monotonic_ms(&clock_system) + COMMIT_AGAIN_MS;
     }
     rd_kafka_event_destroy(event);
 }
@@ -121,8 +126,10 @@ void kafka_consumer_commit(struct kafka_consumer *consumer, int timeout_ms)
 {
     commit_answer(consumer, timeout_ms);
     if (consumer->commit_under_way) {
+        consumer->commit_owed = true; /* perhaps the last one for a long time: see kafka_held_commit_owed */
         return;
     }
+    consumer->commit_owed = false;
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new((int)consumer->held_count + 1);
     for (size_t i = 0; i < consumer->held_count; i++) {
         struct kafka_held *held = &consumer->held[i];
@@ -138,6 +145,15 @@ void kafka_consumer_commit(struct kafka_consumer *consumer, int timeout_ms)
         commit_answer(consumer, timeout_ms);
     }
     rd_kafka_topic_partition_list_destroy(list);
+}
+
+void kafka_held_commit_owed(struct kafka_consumer *consumer)
+{
+    commit_answer(consumer, 0);
+    if (consumer->commit_owed && !consumer->commit_under_way &&
+        clock_monotonic_ms(&clock_system) >= consumer->commit_again_ms) {
+        kafka_consumer_commit(consumer, 0);
+    }
 }
 
 /* ---- where it goes on ---------------------------------------------------------------------------------- */

@@ -83,7 +83,8 @@ struct kafka_consumer {
     size_t held_count, held_last;
     enum status seat_status; /* of on_assign, until poll has told it */
     struct fault seat_fault;
-    bool commit_under_way, paused, closing, reseat;
+    bool commit_under_way, commit_owed, paused, closing, reseat;
+    int64_t commit_again_ms; /* not before, after one that failed */
 };
 
 struct kafka_held *kafka_held_find(struct kafka_consumer *consumer, int topic, int32_t partition);
@@ -93,6 +94,8 @@ void kafka_held_remove(struct kafka_consumer *consumer, const struct kafka_seat 
 int kafka_topic_find(const struct kafka_consumer *consumer, const char *name);
 /* Says it once: missing, or found again. topic below 0 is ignored. */
 void kafka_topic_tell(struct kafka_consumer *consumer, int topic, bool missing, const char *text);
+/* Commits what a commit under way, or one that failed, left over: called when there is nothing else to do. */
+void kafka_held_commit_owed(struct kafka_consumer *consumer);
 /* librdkafka's rebalance callback; also called while closing. */
 void kafka_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *list,
                      void *opaque);

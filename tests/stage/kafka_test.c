@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "kafka_private.h"
+#include "support/harness.h"
 
 enum { RECORDS_SEEN_MAX = 4096, PATIENCE_MS = 30000 };
 
@@ -402,6 +403,27 @@ Test(kafka, commits_only_rise_and_a_second_member_goes_on)
     kafka_consumer_watermarks(second.consumer, 0, 0, &low, &high);
     cr_assert_eq(high, 20);
     kafka_consumer_close(second.consumer, 10000);
+}
+
+/* The lag that is left when nothing more comes is 0, also when the last commit met one under way. */
+Test(kafka, what_is_done_last_is_committed_too)
+{
+    make_topic(1);
+    produce_numbers(0, 0, 50);
+    struct member member = {0};
+    join(&member);
+    for (int count = 1; count <= 50; count++) {
+        take_until(&member, count); /* which says that they are done */
+        kafka_consumer_commit(member.consumer, 0);
+    }
+    for (int i = 0; i < 20; i++)
+        cr_assert_not(take_one(&member, 50), "nothing more comes");
+    struct world w;
+    world_open(&w, "kafka_lag");
+    int64_t lag = world_lag(&w, group_name, topic_name);
+    cr_assert_eq(lag, 0, "%lld", (long long)lag);
+    world_close(&w);
+    kafka_consumer_close(member.consumer, 10000);
 }
 
 Test(kafka, pause_seek_and_resume_give_each_record_once)
