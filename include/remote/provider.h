@@ -128,6 +128,8 @@ struct provider_answer {
     int64_t took_ms;
     size_t count;                            /* as submitted; entries below in the same order */
     const struct provider_verdict *verdicts; /* of a chunk; else NULL */
+    /* Of a chunk, when kind is PROVIDER_ANSWER_PROJECTS: whose each token is, "" when it is not said. */
+    const char *const *projects;
     /* Of receipts, when kind is PROVIDER_ANSWER_DATA; else NULL: a failed or malformed answer changes
      * nothing. */
     const struct provider_receipt *receipts;

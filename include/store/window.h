@@ -97,6 +97,11 @@ static inline struct span window_recipient_row(const struct db_result *rows, int
 MUST_USE enum status window_take(const struct window_scope *scope, const struct window_range *ranges,
                                  size_t range_count, struct db_result **rows, struct fault *fault);
 
+/* Puts ordinals that certainly were not accepted back into `unsent`, where the batch is still ours; its ids
+ * come back, one a row: batch_id_row. Harmless to run again, as long as none was taken since. */
+MUST_USE enum status window_put_back(const struct window_scope *scope, const struct window_range *ranges,
+                                     size_t range_count, struct db_result **rows, struct fault *fault);
+
 struct window_row {
     int64_t batch_id;
     bool has_dispatch; /* false: the batch is ours, and nothing in the range is to be sent */
@@ -108,6 +113,7 @@ struct window_row {
     struct span suppressed;
     struct span token; /* a secret */
     struct span title, body, data, category;
+    struct span push; /* the event's push object as it came; empty when it had none */
     struct instant expires_at;
     bool urgent;
 };

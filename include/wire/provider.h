@@ -14,7 +14,7 @@
 #include "model/event.h"
 #include "model/uuid.h"
 
-enum { PROVIDER_TOKEN_MAX = 256 };
+enum { PROVIDER_TOKEN_MAX = 256, PROVIDER_PROJECT_MAX = 100 };
 
 /* ---- out ----------------------------------------------------------------------------------------------- */
 
@@ -23,8 +23,9 @@ struct provider_message {
     struct span token; /* a secret */
     struct uuid notification_id;
     struct span title, body, data;
+    struct span push; /* the event's push object, as events.md has it and ingest checked it; empty: none */
     struct instant expires_at;
-    bool urgent; /* priority high */
+    bool urgent; /* priority high, when push says none */
 };
 
 /* How a message meets the payload limit (title + body + data as JSON text). */
@@ -38,9 +39,10 @@ enum provider_fit {
 enum provider_fit provider_message_fit(const struct provider_message *message, size_t payload_max);
 
 /* Appends the JSON array of the messages, in order. Data carries notification_id always; a member of that
- * name in the producer's data gives way. The rest of data goes as the bytes that came. A message that does
- * not fit at all is a programming error (assert): ask provider_message_fit first.
- * Past the buffer's limit the buffer is failed. */
+ * name in the producer's data gives way. The rest of data goes as the bytes that came, and so do the values
+ * of push under the provider's names; expiration is left out where there is a ttl, which wins. A message that
+ * does not fit at all is a programming error (assert): ask provider_message_fit first. Past the buffer's
+ * limit the buffer is failed. */
 void provider_encode_messages(const struct provider_message *messages, size_t count, size_t payload_max,
                               struct buffer *out);
 
@@ -85,6 +87,10 @@ void provider_reply_ticket(const struct provider_reply *reply, size_t index, str
 /* The receipt of this ticket. */
 void provider_reply_receipt(const struct provider_reply *reply, struct span ticket,
                             struct provider_entry *entry);
+/* The project of this token by the details of the first error (PUSH_TOO_MANY_EXPERIENCE_IDS: {project:
+ * [tokens]}); "" when they do not say, or say something unprintable. */
+void provider_reply_project(const struct provider_reply *reply, struct span token,
+                            char project[PROVIDER_PROJECT_MAX + 1]);
 /* How many members the data map has (receipts): to see ids never asked for. */
 size_t provider_reply_receipt_count(const struct provider_reply *reply);
 

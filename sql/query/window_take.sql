@@ -19,7 +19,7 @@ SELECT f.id, f.urgent, d.id AS dispatch_id, d.notification_id, d.device_id, n.wo
             WHEN n.event_at < clock_timestamp() - $6::int8 * interval '1 millisecond' THEN 'Expired'
        END AS suppressed,
        CASE WHEN t.enabled AND t.user_id = n.recipient_user_id THEN t.token END AS token,
-       n.title, n.body, n.data, n.expires_at, n.category
+       n.title, n.body, n.data, n.expires_at, n.category, n.push
 FROM fenced f
 JOIN asked a ON a.batch_id = f.id
 LEFT JOIN LATERAL (

@@ -43,9 +43,10 @@ static const struct stage {
 } stages[] = {
     {"schema", check_schema, true},    /* once */
     {"sweep", sweep_run, true},        /* leases, batches in, what a dead owner risked */
+    {"again", again_run, true},        /* what was certainly not accepted, back into unsent */
     {"consult", consult_run, true},    /* what the next window's recipients want */
-    {"window", fence_run, true},       /* ordinals out of unsent; chunks on their way */
-    {"send", send_run, false},         /* answers in */
+    {"window", fence_run, true},       /* ordinals out of unsent */
+    {"send", send_run, false},         /* requests out, answers in */
     {"publish", publish_run, false},   /* outcomes to Kafka */
     {"published", sweep_finish, true}, /* rows of finished batches deleted */
 };
@@ -61,17 +62,20 @@ static enum status make_lists(struct fanout *fanout, struct fault *fault)
     fanout->owed_max = 2 * window;
     fanout->held = calloc(fanout->held_max, sizeof fanout->held[0]);
     fanout->owed = calloc(fanout->owed_max, sizeof fanout->owed[0]);
-    bool room = fanout->held != NULL && fanout->owed != NULL;
+    fanout->again = calloc(window, sizeof fanout->again[0]);
+    bool room = fanout->held != NULL && fanout->owed != NULL && fanout->again != NULL;
     for (size_t i = 0; room && i < fanout->owed_max; i++) {
         buffer_init(&fanout->owed[i].value, OUTCOME_RECORD_MAX);
         room = buffer_reserve(&fanout->owed[i].value, OUTCOME_RECORD_MAX) != NULL;
     }
     db_params_init(&fanout->params, WINDOW_PARAMS_BYTES_MAX);
     fanout->db = db_new(fanout->setup.database);
-    if (room && fanout->db != NULL)
-        return ST_OK;
-    fault_set(fault, "memory", "no memory for fan-out's lists");
-    return ST_FATAL;
+    if (!room || fanout->db == NULL) {
+        fault_set(fault, "memory", "no memory for fan-out's lists");
+        return ST_FATAL;
+    }
+    enum status status = ready_init(&fanout->ready, window, fault);
+    return status == ST_OK ? memory_init(&fanout->memory, fault) : status;
 }
 
 static enum status make_provider(struct fanout *fanout, struct fault *fault)
@@ -109,7 +113,13 @@ enum status fanout_new(const struct fanout_setup *setup, struct fanout **fanout,
     made->metrics = fanout_metrics_add(setup->metrics);
     if (setup->readiness != NULL)
         made->readiness_slot = readiness_add(setup->readiness, "fanout", BEAT_MAX_MS);
+    if (setup->readiness != NULL)
+        made->provider_slot = readiness_add(setup->readiness, "provider", 0);
+    readiness_ready(setup->readiness, made->provider_slot);
     backoff_init(&made->db_backoff, DB_PAUSE_FIRST_MS, DB_PAUSE_CAP_MS, (uint64_t)setup->owner);
+    breaker_init(&made->breaker, setup->provider, (uint64_t)setup->owner + 1);
+    double limit = (double)setup->settings->rate_limit * setup->settings->rate_share;
+    rate_init(&made->rate, limit < 1 ? 1 : limit, (uint64_t)setup->owner + 2);
     enum status status = make_provider(made, fault);
     if (status == ST_OK)
         status = make_lists(made, fault);
@@ -138,11 +148,14 @@ void fanout_free(struct fanout *fanout)
     kafka_producer_close(fanout->producer, CLOSE_MS);
     db_close(fanout->db);
     db_params_done(&fanout->params);
-    for (size_t i = 0; i <= FANOUT_SLOTS_MAX; i++)
+    for (size_t i = 0; i < FANOUT_WINDOWS_MAX; i++)
         db_result_free(fanout->windows[i].rows);
     for (size_t i = 0; fanout->owed != NULL && i < fanout->owed_max; i++)
         buffer_done(&fanout->owed[i].value);
     free(fanout->owed);
+    free(fanout->again);
+    ready_done(&fanout->ready);
+    memory_done(&fanout->memory);
     free(fanout->held);
     free(fanout);
 }
@@ -236,7 +249,7 @@ static enum status pass(struct fanout *fanout, struct fault *fault)
     return ST_OK;
 }
 
-static bool has_work(const struct fanout *fanout)
+bool fanout_has_work(const struct fanout *fanout)
 {
     for (size_t i = 0; i < fanout->held_max; i++) {
         const struct held *held = &fanout->held[i];
@@ -257,15 +270,24 @@ static enum status wait_a_little(struct fanout *fanout, struct fault *fault)
         return ST_OK;
     }
     if (fanout->owed_used > 0)
-        return kafka_producer_poll(fanout->producer, FANOUT_TICK_MS, fault);
-    if (up && has_work(fanout))
+        return kafka_producer_poll(fanout->producer,
+                                   fanout->ready.count > 0 ? FANOUT_PACE_MS : FANOUT_TICK_MS, fault);
+    if (up && fanout->again_count > 0)
         return ST_OK;
+    if (fanout->ready.count > 0) {
+        (void)poll(NULL, 0, FANOUT_PACE_MS);
+        return ST_OK;
+    }
+    bool work = fanout_has_work(fanout);
+    if (up && work && fence_may_take(fanout))
+        return ST_OK;
+    int idle_ms = up && !work ? FANOUT_IDLE_MS : FANOUT_TICK_MS;
     if (!up && db_state(fanout->db) == DB_CONNECTING)
         (void)db_wait(fanout->db, FANOUT_TICK_MS);
     else if (fanout->setup.handover != NULL)
-        sweep_take_handed(fanout, up ? FANOUT_IDLE_MS : FANOUT_TICK_MS);
+        sweep_take_handed(fanout, idle_ms);
     else
-        (void)poll(NULL, 0, up ? FANOUT_IDLE_MS : FANOUT_TICK_MS);
+        (void)poll(NULL, 0, idle_ms);
     return ST_OK;
 }
 
@@ -293,12 +315,14 @@ static enum status drain(struct fanout *fanout, struct fault *fault)
     enum status status = ST_OK;
     log_event(LOG_INFO, "FAN-DRAIN", "fan-out is leaving", log_count("in_flight", fanout->in_flight),
               log_count("owed", fanout->owed_used), log_count("held", held_count(fanout)));
+    again_all_ready(fanout); /* never begun */
     while (status == ST_OK && fanout->in_flight > 0 && fanout_now_ms(fanout) < answers_ms) {
         status = send_run(fanout, fault);
         if (status == ST_OK)
             status = publish_run(fanout, fault);
     }
     send_give_up(fanout);
+    again_all_ready(fanout); /* parts of a chunk that was refused meanwhile */
     int64_t owed_ms = fanout_now_ms(fanout) + reserve_ms / 2;
     while (status == ST_OK && fanout->owed_used > 0 && fanout_now_ms(fanout) < owed_ms) {
         status = publish_run(fanout, fault);
@@ -322,6 +346,8 @@ static void end_leases(struct fanout *fanout)
             (void)poll(NULL, 0, FANOUT_TICK_MS);
     }
     if (status != ST_OK && db_is_up(fanout->db))
+        status = again_run(fanout, &fault);
+    if (status == ST_OK && held_count(fanout) > 0)
         status = sweep_finish(fanout, &fault);
     if (status == ST_OK && held_count(fanout) > 0)
         status = sweep_release(fanout, &fault);

@@ -1,7 +1,7 @@
 /* Windows: ordinals of held batches -> rows with content and tokens as they are now (design.md §2 points 2
  * and 3).
  *
- * In: ordinals that consult chose, and free requests. Out: chunks on their way, and outcomes of what is not
+ * In: ordinals that consult chose, and free requests. Out: rows ready to be sent, and outcomes of what is not
  * sent. What always holds: an ordinal leaves `unsent` in the database before its push leaves the house; one
  * window is of one urgency, urgent first, oldest batch first. A crash after the fence: the sweeper reports
  * the window. */
@@ -64,12 +64,23 @@ static void settle_ranges(struct fanout *fanout, const struct window_range *rang
     }
 }
 
+/* NULL: rows of too many windows are still on their way. */
 static struct window *free_window(struct fanout *fanout)
 {
-    size_t i = 0;
-    while (fanout->windows[i].rows != NULL)
-        i++; /* there is one more of them than requests */
-    return &fanout->windows[i];
+    for (size_t i = 0; i < FANOUT_WINDOWS_MAX; i++) {
+        if (fanout->windows[i].rows == NULL)
+            return &fanout->windows[i];
+    }
+    return NULL;
+}
+
+void fence_let_go(struct window *window)
+{
+    assert(window->refs > 0);
+    if (--window->refs > 0)
+        return;
+    db_result_free(window->rows);
+    window->rows = NULL;
 }
 
 /* Why the row is not to be sent, as an outcome; false: it is. */
@@ -96,13 +107,11 @@ static bool is_settled_here(const struct fanout *fanout, const struct window_row
     return verdict->error != NULL;
 }
 
-/* Chunks of the window's rows, in their order; what is not sent at all gets its outcome. */
-static void send_rows(struct fanout *fanout, struct window *window)
+/* The window's rows, in their order; what is not sent at all gets its outcome. */
+static void ready_rows(struct fanout *fanout, struct window *window)
 {
-    int chunk[FANOUT_CHUNK_MAX];
-    size_t count = 0;
     int row_count = db_result_rows(window->rows);
-    window->chunks = 1; /* held by us until all are submitted */
+    window->refs = 1; /* ours, until all are ready */
     for (int i = 0; i < row_count; i++) {
         struct window_row row;
         struct verdict verdict;
@@ -113,29 +122,44 @@ static void send_rows(struct fanout *fanout, struct window *window)
             publish_add(fanout, &row, &verdict);
             continue;
         }
-        chunk[count++] = i;
-        if (count == fanout->chunk_size) {
-            send_chunk(fanout, window, chunk, count);
-            count = 0;
-        }
+        struct ready_row ready = {.window = window,
+                                  .row = i,
+                                  .dispatch_id = row.dispatch_id,
+                                  .device_id = row.device_id,
+                                  .project = (uint32_t)memory_project(&fanout->memory, row.device_id),
+                                  .urgent = row.urgent};
+        ready_add(&fanout->ready, &ready);
+        window->refs++;
+        held_find(fanout, row.batch_id)->in_flight++;
+        fanout->risked++;
     }
-    if (count > 0)
-        send_chunk(fanout, window, chunk, count);
-    if (--window->chunks == 0) {
-        db_result_free(window->rows);
-        window->rows = NULL;
-    }
+    fence_let_go(window);
+}
+
+/* How many may wait for the rate: a quarter of a second's worth for each project, so that little is at risk
+ * and an urgent batch finds room. */
+static size_t ready_max(const struct fanout *fanout)
+{
+    size_t max = (size_t)(fanout->rate.limit / 4) * fanout->rate.count;
+    return max < fanout->chunk_size ? fanout->chunk_size : max;
 }
 
 /* How many ordinals the next window may have. */
-static size_t window_size(const struct fanout *fanout)
+static size_t window_size(struct fanout *fanout)
 {
     assert(fanout->chunk_size > 0 && fanout->slots > 0);
     size_t free = 0, whole = fanout->slots * fanout->chunk_size;
     for (size_t i = 0; i < fanout->slots; i++)
         free += !fanout->chunks[i].used;
-    size_t risked = fanout->in_flight + fanout->owed_used;
+    size_t risked = fanout->risked + fanout->owed_used;
+    /* Urgent rows go ahead of all others, so only urgent ones are in their way. */
+    size_t waiting = next_ready(fanout, true, -1) != NULL ? fanout->ready.urgent : fanout->ready.count;
     size_t size = free * fanout->chunk_size, room = publish_room(fanout);
+    if (fanout->breaker.state != BREAKER_CLOSED && size > fanout->chunk_size)
+        size = fanout->chunk_size; /* the trial */
+    if (size > ready_max(fanout))
+        size = ready_max(fanout);
+    size = waiting < size ? size - waiting : 0;
     if (size > room)
         size = room;
     if (risked + size > whole)
@@ -145,14 +169,24 @@ static size_t window_size(const struct fanout *fanout)
     return size - size % fanout->chunk_size;
 }
 
+bool fence_may_take(const struct fanout *fanout)
+{
+    int64_t now_ms = fanout_now_ms(fanout);
+    /* What goes back does so before anything is taken again, or it could be put back while it is sent. */
+    return fanout->again_count == 0 && breaker_lets(&fanout->breaker, now_ms) &&
+           !rate_all_paused(&fanout->rate, now_ms);
+}
+
 enum status fence_run(struct fanout *fanout, struct fault *fault)
 {
     struct window_range ranges[FANOUT_WINDOW_RANGES_MAX];
+    struct window *window = free_window(fanout);
+    if (window == NULL || !fence_may_take(fanout))
+        return ST_OK;
     size_t size = window_size(fanout);
     size_t count = size == 0 ? 0 : consult_choose(fanout, size, ranges);
     if (count == 0)
         return ST_OK;
-    struct window *window = free_window(fanout);
     struct db_result *rows = NULL;
     enum status status = window_take(&fanout->scope, ranges, count, &rows, fault);
     if (status != ST_OK)
@@ -164,6 +198,6 @@ enum status fence_run(struct fanout *fanout, struct fault *fault)
     metric_add(fanout->metrics, FANOUT_M_WINDOWS, 0, 1);
     log_event(LOG_DEBUG, "FAN-WINDOW", "window taken", log_count("ranges", count),
               log_int("dispatches", db_result_rows(rows)));
-    send_rows(fanout, window);
+    ready_rows(fanout, window);
     return ST_OK;
 }

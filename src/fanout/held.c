@@ -78,6 +78,24 @@ void held_take_range(struct held *held, const struct window_range *range)
         insert_range(held, at, before);
 }
 
+void held_put_back(struct held *held, struct window_range range)
+{
+    size_t at = 0;
+    while (at < held->range_count && held->ranges[at].first < range.first)
+        at++;
+    if (at > 0 && held->ranges[at - 1].stop == range.first) {
+        held->ranges[at - 1].stop = range.stop;
+    } else if (at < held->range_count && held->ranges[at].first == range.stop) {
+        held->ranges[at].first = range.first;
+    } else if (held->range_count == FANOUT_RANGES_MAX) {
+        held->partial = true; /* it is in the table: the batch comes back from there */
+    } else {
+        for (size_t i = held->range_count++; i > at; i--)
+            held->ranges[i] = held->ranges[i - 1];
+        held->ranges[at] = range;
+    }
+}
+
 void held_drop(struct fanout *fanout, struct held *held)
 {
     assert(held->in_flight == 0 && held->owed == 0);

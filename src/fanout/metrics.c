@@ -5,6 +5,9 @@ static const char *const results[] = {"sent", "failed", "suppressed", NULL};
 /* In the order of enum fanout_batch_event. */
 static const char *const events[] = {"handed", "taken", "finished", "lost", "released", NULL};
 
+static const char *const reasons[] = {DISPATCH_RATE_LIMITED, DISPATCH_PROVIDER_UNAVAILABLE, "other", NULL};
+static const char *const refined[] = {"projects", "validation", "too_many", NULL};
+
 static const struct metric_row rows[FANOUT_M_COUNT] = {
     [FANOUT_M_OUTCOMES] = {.name = "belfry_fanout_outcomes_total",
                            .help = "Dispatches that came to an outcome.",
@@ -28,6 +31,27 @@ static const struct metric_row rows[FANOUT_M_COUNT] = {
     [FANOUT_M_OWED] = {.name = "belfry_fanout_outcomes_owed",
                        .help = "Outcomes that Kafka has not acknowledged.",
                        .type = METRIC_GAUGE},
+    [FANOUT_M_READY] = {.name = "belfry_fanout_ready",
+                        .help = "Messages out of unsent that wait for the rate or a request.",
+                        .type = METRIC_GAUGE},
+    [FANOUT_M_AGAIN] = {.name = "belfry_fanout_again_total",
+                        .help = "Messages certainly not accepted that went back to be tried again.",
+                        .label = "reason",
+                        .values = reasons},
+    [FANOUT_M_REFINED] = {.name = "belfry_fanout_refined_total",
+                          .help =
+                              "Requests taken apart: several projects, one bad message, too many messages.",
+                          .label = "why",
+                          .values = refined},
+    [FANOUT_M_BREAKER] =
+        {.name = "belfry_provider_breaker_state",
+         .help = "The push provider's breaker: 0 closed, 1 open, 2 open because our credentials are refused.",
+         .type = METRIC_GAUGE},
+    [FANOUT_M_OPENINGS] = {.name = "belfry_provider_breaker_openings_total",
+                           .help = "How often the push provider's breaker opened."},
+    [FANOUT_M_RATE] = {.name = "belfry_fanout_rate_limit",
+                       .help = "Messages a second now allowed for the slowest project.",
+                       .type = METRIC_GAUGE},
 };
 
 struct metric_set *fanout_metrics_add(struct metrics *metrics)
@@ -35,9 +59,20 @@ struct metric_set *fanout_metrics_add(struct metrics *metrics)
     return metrics_add(metrics, rows, FANOUT_M_COUNT);
 }
 
+void fanout_metrics_again(const struct fanout *fanout, const char *error)
+{
+    metric_add(fanout->metrics, FANOUT_M_AGAIN, metric_value_index(&rows[FANOUT_M_AGAIN], error), 1);
+}
+
 void fanout_metrics_show(const struct fanout *fanout)
 {
     metric_put(fanout->metrics, FANOUT_M_HELD, 0, (double)held_count(fanout));
     metric_put(fanout->metrics, FANOUT_M_IN_FLIGHT, 0, (double)fanout->in_flight);
     metric_put(fanout->metrics, FANOUT_M_OWED, 0, (double)fanout->owed_used);
+    metric_put(fanout->metrics, FANOUT_M_READY, 0, (double)fanout->ready.count);
+    metric_put(fanout->metrics, FANOUT_M_BREAKER, 0, (double)fanout->breaker.state);
+    double slowest = fanout->rate.limit;
+    for (size_t i = 0; i < fanout->rate.count; i++)
+        slowest = fanout->rate.buckets[i].limit < slowest ? fanout->rate.buckets[i].limit : slowest;
+    metric_put(fanout->metrics, FANOUT_M_RATE, 0, slowest);
 }

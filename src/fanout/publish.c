@@ -16,7 +16,7 @@ enum { RETRY_MS = 1000 }; /* a topic that is missing, forbidden or too small for
 
 size_t publish_room(const struct fanout *fanout)
 {
-    size_t taken = fanout->owed_used + fanout->in_flight;
+    size_t taken = fanout->owed_used + fanout->risked;
     return taken < fanout->owed_max ? fanout->owed_max - taken : 0;
 }
 
@@ -43,7 +43,7 @@ void publish_add(struct fanout *fanout, const struct window_row *row, const stru
                               .ticket = span_of(verdict->ticket),
                               .error = span_of(verdict->error),
                               .detail = span_of(verdict->detail),
-                              .attempt = 1,
+                              .attempt = verdict->attempt > 0 ? verdict->attempt : 1,
                               .at_us = clock_wall_us(fanout->clock)};
     buffer_reset(&owed->value);
     outcome_encode(&owed->value, &outcome);

@@ -1,9 +1,8 @@
-/* Chunks -> verdicts -> outcomes (design.md §2 points 4 and 5).
+/* Ready rows -> requests -> answers (design.md §2 point 4).
  *
- * In: rows of a window, 1 … chunk_size, in dispatch order. Out: one outcome for each row. What always holds:
- * a row is handed to the provider once; what was certainly not accepted fails at once (trying again comes
- * with a later issue); positions count over the request as it was sent. A crash here: the window is reported
- * by the sweeper. */
+ * In: rows of windows that wait. Out: each row's outcome, or the row on its way back. What always holds: a
+ * row is in one request at a time; urgent rows go first; no more leaves than rate and breaker let; positions
+ * count over the request as it was sent. A crash here: the window is reported by the sweeper. */
 #include <assert.h>
 
 #include "base/crash.h"
@@ -17,84 +16,123 @@ static struct provider_message message_of(const struct window_row *row)
                                      .title = row->title,
                                      .body = row->body,
                                      .data = row->data,
+                                     .push = row->push,
                                      .expires_at = row->expires_at,
                                      .urgent = row->urgent};
 }
 
-static void count_in_flight(struct fanout *fanout, int64_t batch_id, bool begins)
+/* ---- requests out -------------------------------------------------------------------------------------- */
+
+static struct chunk *free_chunk(struct fanout *fanout)
 {
-    struct held *held = held_find(fanout, batch_id);
-    assert(held != NULL && (begins || held->in_flight > 0));
-    if (begins) {
-        held->in_flight++;
-        fanout->in_flight++;
-    } else {
-        held->in_flight--;
-        fanout->in_flight--;
+    for (size_t i = 0; i < fanout->slots; i++) {
+        if (!fanout->chunks[i].used)
+            return &fanout->chunks[i];
     }
+    return NULL;
 }
 
-/* The provider client took nothing: nothing of it left the house. */
-static void fail_rows(struct fanout *fanout, const struct window *window, const int *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        struct window_row row;
-        window_take_row(window->rows, rows[i], &row);
-        publish_add(fanout, &row,
-                    &(struct verdict){.outcome = DISPATCH_FAILED,
-                                      .error = DISPATCH_PROVIDER_UNAVAILABLE,
-                                      .ticket = "",
-                                      .detail = "not handed to the provider"});
-    }
-}
-
-void send_chunk(struct fanout *fanout, struct window *window, const int *rows, size_t count)
+static void submit(struct fanout *fanout, struct chunk *chunk)
 {
     struct provider_message messages[FANOUT_CHUNK_MAX] = {{.urgent = false}};
-    struct window_row row;
     struct fault fault;
-    size_t slot = 0;
-    while (slot < fanout->slots && fanout->chunks[slot].used)
-        slot++;
-    assert(slot < fanout->slots && count <= FANOUT_CHUNK_MAX);
-    for (size_t i = 0; i < count; i++) {
-        window_take_row(window->rows, rows[i], &row);
+    for (size_t i = 0; i < chunk->count; i++) {
+        struct window_row row;
+        window_take_row(chunk->rows[i].window->rows, chunk->rows[i].row, &row);
         messages[i] = message_of(&row);
     }
-    enum status status = provider_submit_chunk(fanout->provider, messages, count, slot, &fault);
-    if (status != ST_OK) {
-        log_fault(LOG_ERROR, "FAN-SUBMIT", "a chunk was not sent", status, &fault,
-                  log_count("messages", count));
-        fail_rows(fanout, window, rows, count);
+    enum status status = provider_submit_chunk(fanout->provider, messages, chunk->count,
+                                               (uint64_t)(chunk - fanout->chunks), &fault);
+    if (status == ST_OK) {
+        chunk->used = true;
+        chunk->sent_ms = fanout_now_ms(fanout);
+        fanout->in_flight += chunk->count;
+        chunk->trial = fanout->breaker.state != BREAKER_CLOSED;
+        if (chunk->trial)
+            breaker_trial_begins(&fanout->breaker);
         return;
     }
-    struct chunk *chunk = &fanout->chunks[slot];
-    chunk->used = true;
-    chunk->window = window;
-    chunk->count = count;
-    window->chunks++;
-    for (size_t i = 0; i < count; i++) {
-        chunk->rows[i] = rows[i];
-        count_in_flight(fanout, db_result_int8(window->rows, rows[i], 0), true);
+    const struct provider_verdict verdict = {.kind = PROVIDER_NOT_ACCEPTED,
+                                             .error = DISPATCH_PROVIDER_UNAVAILABLE,
+                                             .detail = "not handed to the provider"};
+    log_fault(LOG_ERROR, "FAN-SUBMIT", "a chunk was not sent", status, &fault,
+              log_count("messages", chunk->count));
+    rate_settle(&fanout->rate, chunk->rows[0].project, chunk->count, fanout_now_ms(fanout));
+    for (size_t i = 0; i < chunk->count; i++)
+        again_refused(fanout, &chunk->rows[i], &verdict);
+}
+
+/* Sends the ready row at `at` and those that go with it, if the rate lets them. */
+static bool send_from(struct fanout *fanout, struct chunk *chunk, size_t at)
+{
+    size_t project = fanout->ready.rows[at].project, max = rate_request_max(&fanout->rate, project);
+    if (max > fanout->chunk_size)
+        max = fanout->chunk_size;
+    size_t count = ready_together(&fanout->ready, at, max);
+    if (!rate_take(&fanout->rate, project, count, fanout_now_ms(fanout)))
+        return false;
+    *chunk = (struct chunk){.count = count};
+    ready_take(&fanout->ready, at, count, chunk->rows);
+    submit(fanout, chunk);
+    return true;
+}
+
+static void send_urgency(struct fanout *fanout, bool urgent)
+{
+    uint32_t blocked = 0; /* projects whose rate is used up */
+    size_t i = 0;
+    struct chunk *chunk = free_chunk(fanout);
+    while (chunk != NULL && i < fanout->ready.count &&
+           breaker_lets(&fanout->breaker, fanout_now_ms(fanout))) {
+        const struct ready_row *row = &fanout->ready.rows[i];
+        if (row->urgent != urgent || (blocked >> row->project & 1) != 0) {
+            i++;
+            continue;
+        }
+        uint32_t project = row->project;
+        if (send_from(fanout, chunk, i))
+            chunk = free_chunk(fanout); /* another row stands at i now */
+        else
+            blocked |= 1U << project;
     }
 }
 
-static void end_chunk(struct chunk *chunk)
+static void send_ready(struct fanout *fanout)
 {
-    struct window *window = chunk->window;
-    chunk->used = false;
-    if (--window->chunks == 0) {
-        db_result_free(window->rows);
-        window->rows = NULL;
-    }
+    if (fanout->ready.urgent > 0)
+        send_urgency(fanout, true);
+    if (fanout->ready.count > fanout->ready.urgent)
+        send_urgency(fanout, false);
+    if (!breaker_lets(&fanout->breaker, fanout_now_ms(fanout)))
+        again_all_ready(fanout); /* nothing is held at risk while the provider is away */
 }
 
-static struct verdict verdict_of(const struct provider_verdict *from)
+/* ---- answers in ---------------------------------------------------------------------------------------- */
+
+void send_settle_row(struct fanout *fanout, const struct ready_row *row, const struct verdict *verdict)
 {
-    return (struct verdict){.outcome = from->kind == PROVIDER_SENT ? DISPATCH_SENT : DISPATCH_FAILED,
-                            .error = from->error,
-                            .ticket = from->ticket,
-                            .detail = from->detail};
+    struct window_row full;
+    window_take_row(row->window->rows, row->row, &full);
+    struct held *held = held_find(fanout, full.batch_id);
+    assert(held != NULL && held->in_flight > 0);
+    held->in_flight--;
+    fanout->risked--;
+    publish_add(fanout, &full, verdict);
+    memory_set_tries(&fanout->memory, row->dispatch_id, 0);
+    fence_let_go(row->window);
+}
+
+/* What the provider surely has read by now. */
+static void count_late(struct fanout *fanout)
+{
+    for (size_t i = 0; i < fanout->slots; i++) {
+        struct chunk *chunk = &fanout->chunks[i];
+        int64_t seen_ms = chunk->sent_ms + RATE_GUARD_MS;
+        if (!chunk->used || chunk->counted || fanout_now_ms(fanout) < seen_ms)
+            continue;
+        rate_settle(&fanout->rate, chunk->rows[0].project, chunk->count, seen_ms);
+        chunk->counted = true;
+    }
 }
 
 static void log_answer(struct fanout *fanout, const struct provider_answer *answer)
@@ -121,25 +159,26 @@ static void take_answer(struct fanout *fanout, const struct provider_answer *ans
     assert(chunk->used && chunk->count == answer->count);
     CRASH_POINT("send");
     log_answer(fanout, answer);
-    for (size_t i = 0; i < chunk->count; i++) {
-        struct window_row row;
-        struct verdict verdict = verdict_of(&answer->verdicts[i]);
-        window_take_row(chunk->window->rows, chunk->rows[i], &row);
-        count_in_flight(fanout, row.batch_id, false);
-        publish_add(fanout, &row, &verdict);
-    }
-    end_chunk(chunk);
+    if (!chunk->counted)
+        rate_settle(&fanout->rate, chunk->rows[0].project, chunk->count, fanout_now_ms(fanout));
+    chunk->used = false;
+    fanout->in_flight -= chunk->count;
+    judge_chunk(fanout, chunk, answer);
 }
 
 enum status send_run(struct fanout *fanout, struct fault *fault)
 {
     (void)fault;
     struct provider_answer answer;
-    int timeout_ms = consult_is_waiting(fanout) ? FANOUT_CONSULT_TICK_MS : FANOUT_TICK_MS;
+    send_ready(fanout);
+    int timeout_ms = consult_is_waiting(fanout) ? FANOUT_CONSULT_TICK_MS
+                     : fanout->ready.count > 0  ? FANOUT_PACE_MS
+                                                : FANOUT_TICK_MS;
     while (fanout->in_flight > 0 && provider_poll(fanout->provider, timeout_ms, &answer)) {
         take_answer(fanout, &answer);
         timeout_ms = 0;
     }
+    count_late(fanout);
     return ST_OK;
 }
 
@@ -152,14 +191,9 @@ void send_give_up(struct fanout *fanout)
     provider_abort(fanout->provider);
     for (size_t slot = 0; slot < fanout->slots; slot++) {
         struct chunk *chunk = &fanout->chunks[slot];
-        if (!chunk->used)
-            continue;
-        for (size_t i = 0; i < chunk->count; i++) {
-            struct window_row row;
-            window_take_row(chunk->window->rows, chunk->rows[i], &row);
-            count_in_flight(fanout, row.batch_id, false);
-            publish_add(fanout, &row, &verdict);
-        }
-        end_chunk(chunk);
+        for (size_t i = 0; chunk->used && i < chunk->count; i++)
+            send_settle_row(fanout, &chunk->rows[i], &verdict);
+        chunk->used = false;
     }
+    fanout->in_flight = 0;
 }

@@ -1,8 +1,9 @@
 /* What the files of src/fanout share: the state of the one fan-out thread. Private to src/fanout.
  *
- * A dispatch is, one after the other: unsent (its ordinal stands in a held batch's ranges) · in flight (in a
- * chunk whose window left `unsent`) · owed (its outcome is not yet acknowledged by Kafka). A batch's row goes
- * when all its dispatches are through. In flight and owed together never pass one window beside what is
+ * A dispatch is, one after the other: unsent (its ordinal stands in a held batch's ranges) · ready (its
+ * window left `unsent`, it waits for a request) · in flight (in a chunk) · again (certainly not accepted, on
+ * its way back to unsent) or owed (its outcome is not yet acknowledged by Kafka). A batch's row goes when all
+ * its dispatches are through. Ready, in flight, again and owed together never pass one window beside what is
  * suppressed, so a crash costs at most one window's pushes (design.md §5). */
 #ifndef BELFRY_FANOUT_STATE_H
 #define BELFRY_FANOUT_STATE_H
@@ -14,8 +15,12 @@
 #include "base/backoff.h"
 #include "base/buffer.h"
 #include "base/log.h"
+#include "breaker.h"
 #include "fanout/fanout.h"
 #include "io/kafka.h"
+#include "memory.h"
+#include "rate.h"
+#include "ready.h"
 #include "remote/preferences.h"
 #include "remote/provider.h"
 #include "store/window.h"
@@ -29,6 +34,8 @@ enum {
     FANOUT_TRACEPARENT_MAX = 128,
     FANOUT_WINDOW_RANGES_MAX = FANOUT_SLOTS_MAX * FANOUT_CHUNK_MAX,
     FANOUT_LINES_MAX = 10,
+    FANOUT_WINDOWS_MAX = 32,    /* whose rows are not all through */
+    FANOUT_PACE_MS = 5,         /* waiting for the rate to let rows go */
     FANOUT_TICK_MS = 20,        /* waiting for answers and acknowledgements */
     FANOUT_CONSULT_TICK_MS = 2, /* the same while the account service is asked: its answer has little time */
     FANOUT_IDLE_MS = 200        /* waiting for work: how late a stop is noticed */
@@ -46,20 +53,23 @@ struct held {
     int64_t check_after;
     struct window_range ranges[FANOUT_RANGES_MAX]; /* unsent; empty ones are not kept */
     size_t range_count;
-    size_t in_flight, owed;
+    size_t in_flight; /* ready, in a chunk, or again: whose outcome is open */
+    size_t owed;
 };
 
-/* A window's rows live until its last chunk is answered. */
+/* A window's rows live until the last of them is settled or on its way back. */
 struct window {
     struct db_result *rows; /* NULL: free */
-    size_t chunks;
+    size_t refs;
 };
 
 struct chunk {
     bool used;
-    struct window *window;
+    bool trial;   /* of the open breaker */
+    bool counted; /* the rate has it in a cell */
+    int64_t sent_ms;
     size_t count;
-    int rows[FANOUT_CHUNK_MAX]; /* of the window, in request order */
+    struct ready_row rows[FANOUT_CHUNK_MAX]; /* in request order */
 };
 
 enum consult_state { CONSULT_EMPTY, CONSULT_ASKED, CONSULT_READY };
@@ -107,7 +117,7 @@ struct fanout {
     struct provider *provider;
     struct kafka_producer *producer;
     struct metric_set *metrics;
-    size_t readiness_slot;
+    size_t readiness_slot, provider_slot;
 
     struct preferences *preferences;           /* NULL: everything is allowed, and nothing below is used */
     struct consult consults[2];                /* normal, urgent */
@@ -116,9 +126,16 @@ struct fanout {
     struct quiet quiet_preferences;
 
     size_t slots, chunk_size; /* a window is slots * chunk_size */
-    struct window windows[FANOUT_SLOTS_MAX + 1];
+    struct window windows[FANOUT_WINDOWS_MAX];
+    struct ready ready;
     struct chunk chunks[FANOUT_SLOTS_MAX];
     size_t in_flight; /* messages in chunks */
+    int64_t *again;   /* dispatches on their way back to unsent; a window's worth */
+    size_t again_count;
+    size_t risked; /* messages ready, in flight, again */
+    struct memory memory;
+    struct rate rate;
+    struct breaker breaker;
 
     struct held *held;
     size_t held_max;
@@ -141,6 +158,9 @@ bool fanout_may_log(struct fanout *fanout, struct quiet *quiet, int64_t *skipped
 /* A statement failed: logs it, and for ST_RETRY and ST_STOP says so in readiness. Returns the status. */
 enum status fanout_db_failed(struct fanout *fanout, enum status status, const struct fault *fault);
 
+/* Something is unsent, or to be looked at, in a batch we hold. */
+bool fanout_has_work(const struct fanout *fanout);
+
 /* ---- metrics.c ----------------------------------------------------------------------------------------- */
 
 enum fanout_metric {
@@ -151,11 +171,19 @@ enum fanout_metric {
     FANOUT_M_HELD,
     FANOUT_M_IN_FLIGHT,
     FANOUT_M_OWED,
+    FANOUT_M_READY,
+    FANOUT_M_AGAIN,   /* by reason */
+    FANOUT_M_REFINED, /* by why */
+    FANOUT_M_BREAKER,
+    FANOUT_M_OPENINGS,
+    FANOUT_M_RATE,
     FANOUT_M_COUNT
 };
 enum fanout_batch_event { FANOUT_HANDED, FANOUT_TAKEN, FANOUT_FINISHED, FANOUT_LOST, FANOUT_RELEASED };
 
 struct metric_set *fanout_metrics_add(struct metrics *metrics);
+/* Certainly not accepted, and not given up: by the reason it would have failed with. */
+void fanout_metrics_again(const struct fanout *fanout, const char *error);
 /* The gauges. */
 void fanout_metrics_show(const struct fanout *fanout);
 
@@ -170,6 +198,8 @@ void held_add_range(struct held *held, struct window_range range);
 bool held_has_range(const struct held *held, const struct window_range *range);
 /* Takes a range out that held_has_range. */
 void held_take_range(struct held *held, const struct window_range *range);
+/* The same in its place, for ordinals that are unsent again. */
+void held_put_back(struct held *held, struct window_range range);
 /* Gives the place back, also in the hand-over queue. */
 void held_drop(struct fanout *fanout, struct held *held);
 size_t held_count(const struct fanout *fanout);
@@ -182,9 +212,10 @@ void held_mark_lost(struct fanout *fanout, struct held *held);
 struct verdict {
     enum dispatch_state outcome;         /* sent, failed or suppressed */
     const char *error, *ticket, *detail; /* "" when none */
+    int attempt;                         /* 0: the first */
 };
 
-/* Room for more outcomes beside those that the messages in flight will bring. */
+/* Room for more outcomes beside those that the messages at risk will bring. */
 size_t publish_room(const struct fanout *fanout);
 /* The outcome of a window's row; publish_room was asked before. Asserts that the batch is held. */
 void publish_add(struct fanout *fanout, const struct window_row *row, const struct verdict *verdict);
@@ -218,14 +249,34 @@ bool consult_refuses(const struct fanout *fanout, const struct window_row *row);
 
 /* Ordinals of ready batches of this urgency, oldest first, at most want; returns how many ranges. */
 size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges);
-/* One window, when there are free requests and work. */
+/* One window into ready, when there are free requests and work, and the provider may be asked. */
 enum status fence_run(struct fanout *fanout, struct fault *fault);
-/* Submits one chunk: rows of a window. */
-void send_chunk(struct fanout *fanout, struct window *window, const int *rows, size_t count);
-/* Takes answers; waits a tick for the first when something is in flight. */
+/* Whether fence_run would take one, had it work. */
+bool fence_may_take(const struct fanout *fanout);
+/* One reference less. */
+void fence_let_go(struct window *window);
+
+/* Ready rows into requests as the rate and the breaker let them; takes answers, and waits a tick for the
+ * first when something is in flight. */
 enum status send_run(struct fanout *fanout, struct fault *fault);
+/* The outcome of a row at risk. */
+void send_settle_row(struct fanout *fanout, const struct ready_row *row, const struct verdict *verdict);
+/* judge.c: what becomes of the rows of a chunk that ended. */
+void judge_chunk(struct fanout *fanout, struct chunk *chunk, const struct provider_answer *answer);
 /* What is in flight counts as Unconfirmed: the time to wait for it is over. */
 void send_give_up(struct fanout *fanout);
+
+/* A row at risk goes back to unsent: it was never in a request. */
+void again_unsent(struct fanout *fanout, const struct ready_row *row);
+/* The same for one that was certainly not accepted: it counts as a try while the breaker is closed, and after
+ * send_attempts of them it has failed. */
+void again_refused(struct fanout *fanout, const struct ready_row *row,
+                   const struct provider_verdict *verdict);
+/* All that is ready, or what is of one project. */
+void again_all_ready(struct fanout *fanout);
+void again_ready_of(struct fanout *fanout, uint32_t project);
+/* The stage: into the database's unsent, and the held batches'. */
+enum status again_run(struct fanout *fanout, struct fault *fault);
 
 /* Takes what ingest handed over; waits for it at most timeout_ms. */
 void sweep_take_handed(struct fanout *fanout, int timeout_ms);

@@ -82,6 +82,8 @@ static enum status take_from_table(struct fanout *fanout, struct fault *fault)
     int64_t ids[FANOUT_HELD_MAX];
     size_t places = fanout->held_max - held_count(fanout);
     bool urgent_only = places <= FANOUT_URGENT_EXTRA;
+    if (fanout->breaker.state != BREAKER_CLOSED && fanout_has_work(fanout))
+        return ST_OK; /* the provider is away: what we hold is enough for its trials */
     if (places == 0 || (fanout_now_ms(fanout) < fanout->sweep_at_ms && (!fanout->backlog || urgent_only)))
         return ST_OK;
     struct batch_query query = {.count_max = urgent_only ? places : places - FANOUT_URGENT_EXTRA,

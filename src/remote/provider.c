@@ -23,7 +23,7 @@ static const struct provider_capabilities expo = {
     .max_batch = 100, .max_receipt_batch = 1000, .rate = 600, .payload_max = 4096, .connections_max = 6};
 
 enum {
-    REQUEST_BYTES_MAX = 1024 * 1024,      /* 100 messages of 4,096 bytes, tokens and frames */
+    REQUEST_BYTES_MAX = 2 * 1024 * 1024,  /* 100 messages of 4,096 bytes, tokens, options and frames */
     RESPONSE_BYTES_MAX = 8 * 1024 * 1024, /* contracts/provider.md */
     TEXTS_BYTES_MAX = 1024 * 1024,
     HEADERS = 4
@@ -47,8 +47,10 @@ struct provider {
     enum provider_token_check token_check;
     char *send_url, *receipts_url, *authorization; /* authorization NULL: none */
     const char *headers[HEADERS];
-    struct provider_verdict *verdicts; /* max_batch */
-    struct provider_receipt *receipts; /* max_receipt_batch */
+    struct provider_verdict *verdicts;          /* max_batch */
+    char (*projects)[PROVIDER_PROJECT_MAX + 1]; /* the same */
+    const char **project_names;                 /* of them */
+    struct provider_receipt *receipts;          /* max_receipt_batch */
     size_t in_flight_max;
     struct request requests[];
 };
@@ -115,7 +117,10 @@ static enum status make_client(struct provider *provider, const struct provider_
     }
     provider->verdicts = calloc(expo.max_batch, sizeof provider->verdicts[0]);
     provider->receipts = calloc(expo.max_receipt_batch, sizeof provider->receipts[0]);
-    if (provider->verdicts == NULL || provider->receipts == NULL) {
+    provider->projects = calloc(expo.max_batch, sizeof provider->projects[0]);
+    provider->project_names = calloc(expo.max_batch, sizeof provider->project_names[0]);
+    if (provider->verdicts == NULL || provider->receipts == NULL || provider->projects == NULL ||
+        provider->project_names == NULL) {
         fault_set(fault, "memory", "no memory for the provider's answers");
         return ST_FATAL;
     }
@@ -158,6 +163,8 @@ void provider_close(struct provider *provider)
         buffer_done(&provider->requests[i].sent);
     }
     free(provider->verdicts);
+    free(provider->projects);
+    free(provider->project_names);
     free(provider->receipts);
     free(provider->send_url);
     free(provider->receipts_url);
@@ -358,6 +365,16 @@ static size_t fill_receipts(struct provider *provider, const struct request *req
     return all > found ? all - found : 0;
 }
 
+static const char *const *fill_projects(struct provider *provider, const struct request *request,
+                                        const struct provider_reply *reply)
+{
+    for (size_t i = 0; i < request->count; i++) {
+        provider_reply_project(reply, request->tokens[i], provider->projects[i]);
+        provider->project_names[i] = provider->projects[i];
+    }
+    return provider->project_names;
+}
+
 static int64_t retry_after(const struct provider *provider, const struct http_result *http)
 {
     if (http->retry_after_count != 1)
@@ -400,6 +417,8 @@ static void fill_answer(struct provider *provider, const struct request *request
         describe(detail, sizeof detail, answer, &facts.body);
         fill_verdicts(provider, request, reply, row, detail);
         answer->verdicts = provider->verdicts;
+        if (row->kind == PROVIDER_ANSWER_PROJECTS)
+            answer->projects = fill_projects(provider, request, reply);
     } else if (row->kind == PROVIDER_ANSWER_DATA) {
         answer->unasked = fill_receipts(provider, request, reply);
         answer->receipts = provider->receipts;

@@ -125,6 +125,15 @@ enum status window_take(const struct window_scope *scope, const struct window_ra
     return db_run(scope->db, &statement, params, rows, fault);
 }
 
+enum status window_put_back(const struct window_scope *scope, const struct window_range *ranges,
+                            size_t range_count, struct db_result **rows, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "window_put_back", .sql = sql_window_put_back};
+    struct db_params *params = begin(scope);
+    add_ranges(params, ranges, range_count);
+    return db_run(scope->db, &statement, params, rows, fault);
+}
+
 static struct uuid uuid_at(const struct db_result *rows, int row, int column)
 {
     struct uuid id = {{0}};
@@ -157,6 +166,7 @@ void window_take_row(const struct db_result *rows, int row, struct window_row *w
         .body = db_result_text(rows, row, 11),
         .data = db_result_text(rows, row, 12),
         .category = db_result_text(rows, row, 14),
+        .push = db_result_text(rows, row, 15),
         .expires_at = {.given = !db_result_is_null(rows, row, 13), .us = db_result_time(rows, row, 13)}};
     read_identity(rows, row, 2, window);
 }

@@ -69,11 +69,10 @@ static int hex_value(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Whether the raw member name (without quotes) reads "notification_id"; \u escapes included. */
-static bool names_our_member(struct span raw)
+/* Whether the raw member name (without quotes) reads like this; \u escapes included. */
+static bool name_is(struct span raw, const char *wanted)
 {
-    static const char ours[] = "notification_id";
-    size_t n = 0;
+    size_t n = 0, wanted_bytes = strlen(wanted);
     for (size_t i = 0; i < raw.bytes; n++) {
         int c = (unsigned char)raw.at[i++];
         if (c == '\\' && raw.bytes - i >= 5 && raw.at[i] == 'u') {
@@ -82,10 +81,10 @@ static bool names_our_member(struct span raw)
                 c = c * 16 + hex_value(raw.at[i + k]);
             i += 5;
         }
-        if (n >= sizeof ours - 1 || c != ours[n])
+        if (n >= wanted_bytes || c != wanted[n])
             return false;
     }
-    return n == sizeof ours - 1;
+    return n == wanted_bytes;
 }
 
 /* The next member of the object as it stands, name and value; at moves on. False: no more. */
@@ -111,7 +110,7 @@ static size_t add_members(struct span data, struct buffer *out)
     struct span member, name;
     const char *at = data.at, *end = data.at == NULL ? NULL : data.at + data.bytes;
     while (at != NULL && next_member(&at, end, &member, &name)) {
-        if (names_our_member(name))
+        if (name_is(name, "notification_id"))
             continue;
         bytes += 1 + member.bytes;
         if (out != NULL) {
@@ -197,6 +196,68 @@ static void add_body(struct buffer *out, struct span body, size_t body_bytes)
     buffer_add_byte(out, '"');
 }
 
+/* ---- push options -------------------------------------------------------------------------------------- */
+
+enum { OPTION_TTL, OPTION_PRIORITY };
+
+/* Ours and the provider's names; the first two stand where the enum says. */
+static const struct {
+    const char *ours, *theirs;
+} push_options[] = {
+    {"ttl", "ttl"},
+    {"priority", "priority"},
+    {"sound", "sound"},
+    {"badge", "badge"},
+    {"channel_id", "channelId"},
+    {"subtitle", "subtitle"},
+    {"interruption_level", "interruptionLevel"},
+    {"mutable_content", "mutableContent"},
+    {"collapse_id", "collapseId"},
+    {"tag", "tag"},
+};
+enum { OPTIONS = sizeof push_options / sizeof push_options[0] };
+
+/* The value of `"name" : value`, without the blanks around it. */
+static struct span value_of(struct span member, struct span name)
+{
+    const char *end = member.at + member.bytes;
+    const char *from = skip_blank(name.at + name.bytes + 1, end);
+    if (from < end && *from == ':')
+        from = skip_blank(from + 1, end);
+    while (end > from && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\n' || end[-1] == '\r'))
+        end--;
+    return (struct span){.at = from, .bytes = (size_t)(end - from)};
+}
+
+static void read_options(struct span push, struct span values[OPTIONS])
+{
+    struct span member, name;
+    const char *at = push.at, *end = push.at == NULL ? NULL : push.at + push.bytes;
+    while (at != NULL && next_member(&at, end, &member, &name)) {
+        for (size_t i = 0; i < OPTIONS; i++) {
+            if (name_is(name, push_options[i].ours))
+                values[i] = value_of(member, name);
+        }
+    }
+}
+
+static void add_options(struct buffer *out, const struct provider_message *message)
+{
+    struct span values[OPTIONS] = {{0}};
+    read_options(message->push, values);
+    for (size_t i = 0; i < OPTIONS; i++) {
+        if (values[i].bytes == 0)
+            continue;
+        buffer_add_byte(out, ',');
+        json_out_name(out, push_options[i].theirs);
+        buffer_add_span(out, values[i]);
+    }
+    if (message->expires_at.given && values[OPTION_TTL].bytes == 0)
+        buffer_printf(out, ",\"expiration\":%lld", (long long)((message->expires_at.us + 999999) / 1000000));
+    if (message->urgent && values[OPTION_PRIORITY].bytes == 0)
+        buffer_add_text(out, ",\"priority\":\"high\"");
+}
+
 static void add_message(struct buffer *out, const struct provider_message *message, size_t payload_max)
 {
     struct cut cut = cut_message(message, payload_max);
@@ -217,10 +278,7 @@ static void add_message(struct buffer *out, const struct provider_message *messa
     if (cut.fit != PROVIDER_FIT_NO_DATA)
         (void)add_members(message->data, out);
     buffer_add_byte(out, '}');
-    if (message->expires_at.given)
-        buffer_printf(out, ",\"expiration\":%lld", (long long)((message->expires_at.us + 999999) / 1000000));
-    if (message->urgent)
-        buffer_add_text(out, ",\"priority\":\"high\"");
+    add_options(out, message);
     buffer_add_byte(out, '}');
 }
 

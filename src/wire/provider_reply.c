@@ -155,6 +155,38 @@ void provider_reply_receipt(const struct provider_reply *reply, struct span tick
     fill_entry(json_object_get(reply->data, key), entry);
 }
 
+static bool names_token(const json_t *tokens, struct span token)
+{
+    for (size_t i = 0; i < json_array_size(tokens); i++) {
+        const json_t *one = json_array_get(tokens, i);
+        if (json_is_string(one) && json_string_length(one) == token.bytes &&
+            memcmp(json_string_value(one), token.at, token.bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+void provider_reply_project(const struct provider_reply *reply, struct span token,
+                            char project[PROVIDER_PROJECT_MAX + 1])
+{
+    json_t *error = json_array_get(json_object_get(reply->root, "errors"), 0);
+    json_t *details = json_object_get(error, "details"), *tokens = NULL;
+    const char *name = NULL;
+    project[0] = '\0';
+    json_object_foreach(details, name, tokens)
+    {
+        if (!names_token(tokens, token))
+            continue;
+        size_t bytes = strlen(name);
+        bool plain = bytes > 0 && bytes <= PROVIDER_PROJECT_MAX;
+        for (size_t i = 0; plain && i < bytes; i++)
+            plain = name[i] > ' ' && name[i] <= '~';
+        if (plain)
+            memcpy(project, name, bytes + 1);
+        return;
+    }
+}
+
 size_t provider_reply_receipt_count(const struct provider_reply *reply)
 {
     return json_object_size(reply->data);

@@ -35,12 +35,21 @@ static void open_bench(struct bench *b, const char *name)
     snprintf(uri, sizeof uri, "%s", world_role_uri(w, "belfry_dispatcher"));
     b->settings = (struct fanout_settings){.chunk_size = 100,
                                            .max_concurrent_requests = 6,
+                                           .rate_limit = 100000,
+                                           .rate_share = 1,
+                                           .send_attempts = 3,
                                            .push_max_age_ms = 3600000,
                                            .lease_ms = 3000,
                                            .sweep_interval_ms = 200,
                                            .batches_in_memory = 4};
-    b->provider = (struct provider_settings){
-        .base_url = w->provider_url, .token = "", .request_timeout_ms = 3000, .connect_timeout_ms = 1000};
+    b->provider = (struct provider_settings){.base_url = w->provider_url,
+                                             .token = "",
+                                             .request_timeout_ms = 3000,
+                                             .connect_timeout_ms = 1000,
+                                             .auth_pause_ms = 1000,
+                                             .provider_failures = 1000,
+                                             .provider_pause_ms = 200,
+                                             .provider_pause_max_ms = 1000};
     b->database = (struct db_settings){.uri = uri,
                                        .application_name = "stage-fanout",
                                        .role = DB_ROLE_DISPATCHER,
@@ -233,7 +242,7 @@ static const char *provider_away(struct bench *b)
     return "\"error\":\"ProviderUnavailable\"";
 }
 
-Test(fanout, not_accepted_fails_at_once)
+Test(fanout, not_accepted_fails_after_its_attempts)
 {
     struct bench b;
     open_bench(&b, "fanout_away");
@@ -244,6 +253,7 @@ Test(fanout, not_accepted_fails_at_once)
     (void)make_batch(&b, "r1", 120, false);
     world_wait_count(w, 0, "SELECT count(*) FROM batches");
     cr_expect_eq(outcomes(&b, want), 120);
+    cr_expect_eq(outcomes(&b, "\"attempt\":3"), 120);
     cr_expect_eq(simulator_accepted(w, NULL), 0);
     stop(&b);
     close_bench(&b);

@@ -132,6 +132,7 @@ static void make_dispatcher(struct world *w, struct ini *ini, const char *extra)
     put(ini, "ingest", "allow_short_key_retention", "on");
     put(ini, "fanout", "lease", "3s");
     put(ini, "fanout", "sweep_interval", "300ms");
+    put(ini, "fanout", "rate_limit", "100000"); /* full speed; tests of the rate set their own */
     put(ini, "provider", "base_url", w->provider_url[0] == '\0' ? "http://127.0.0.1:9" : w->provider_url);
     put(ini, "provider", "request_timeout", "5s");
     put(ini, "provider", "connect_timeout", "1s");
