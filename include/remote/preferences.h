@@ -40,7 +40,11 @@ struct preferences_setup {
     struct metrics *metrics;                     /* NULL: none */
 };
 
-/* Copies what it needs; connects to nothing yet. ST_FATAL: no memory. ST_STOP: an unusable url or token. */
+/* ST_REJECT "config": url or token cannot be used; the fault's field says which. An empty url is fine. */
+MUST_USE enum status preferences_settings_check(const struct preferences_settings *settings,
+                                                struct fault *fault);
+/* Copies what it needs; connects to nothing yet. ST_FATAL: no memory. ST_REJECT: as
+ * preferences_settings_check. */
 MUST_USE enum status preferences_open(const struct preferences_setup *setup, struct preferences **preferences,
                                       struct fault *fault);
 void preferences_close(struct preferences *preferences); /* drops what is in flight; NULL is fine */

@@ -1,6 +1,7 @@
 /* Rows in, nothing else: what belfry-dispatcher can be told. */
 #include "dispatcher_config.h"
 
+#include "remote/preferences.h"
 #include "shared_config.h"
 
 static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-dispatcher"},
@@ -122,5 +123,8 @@ enum status dispatcher_config_check(const struct config *config, const void *set
                                            .database = &own->database,
                                            .provider =
                                                (own->run.roles & ROLE_FANOUT) != 0 ? &own->provider : NULL};
-    return shared_config_check(config, &shared, fault);
+    enum status status = shared_config_check(config, &shared, fault);
+    if (status == ST_OK && (own->run.roles & ROLE_FANOUT) != 0)
+        status = preferences_settings_check(&own->preferences, fault);
+    return status;
 }

@@ -75,6 +75,21 @@ static int64_t now_ms(const struct preferences *preferences)
 
 /* ---- opening ------------------------------------------------------------------------------------------- */
 
+enum status preferences_settings_check(const struct preferences_settings *settings, struct fault *fault)
+{
+    if (settings->url[0] != '\0' && !http_client_takes_url(settings->url)) {
+        fault_set(fault, "config", "[preferences] url is not a URL of http or https");
+        fault_set_field(fault, "preferences.url");
+        return ST_REJECT;
+    }
+    if (strpbrk(settings->token, "\r\n") != NULL) {
+        fault_set(fault, "config", "[preferences] token holds a line break");
+        fault_set_field(fault, "preferences.token");
+        return ST_REJECT;
+    }
+    return ST_OK;
+}
+
 static enum status make_texts(struct preferences *preferences, struct fault *fault)
 {
     const struct preferences_settings *settings = &preferences->settings;
@@ -90,16 +105,6 @@ static enum status make_texts(struct preferences *preferences, struct fault *fau
     if (preferences->url == NULL || preferences->headers[header - 1] == NULL) {
         fault_set(fault, "memory", "no memory for the account service's address");
         return ST_FATAL;
-    }
-    if (!http_client_takes_url(preferences->url)) {
-        fault_set(fault, "url", "[preferences] url is not a URL of http or https");
-        fault_set_field(fault, "preferences.url");
-        return ST_STOP;
-    }
-    if (strpbrk(settings->token, "\r\n") != NULL) {
-        fault_set(fault, "token", "[preferences] token holds a line break");
-        fault_set_field(fault, "preferences.token");
-        return ST_STOP;
     }
     return ST_OK;
 }
@@ -140,7 +145,9 @@ enum status preferences_open(const struct preferences_setup *setup, struct prefe
     made->metrics = preferences_metrics_add(setup->metrics);
     made->last_reason = PREFERENCES_ANSWERED;
     made->last_cause = "";
-    enum status status = make_texts(made, fault);
+    enum status status = preferences_settings_check(setup->settings, fault);
+    if (status == ST_OK)
+        status = make_texts(made, fault);
     if (status == ST_OK)
         status = make_client(made, fault);
     if (status != ST_OK) {

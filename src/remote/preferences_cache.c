@@ -44,8 +44,8 @@ void preferences_cache_free(struct preferences_cache *cache)
 {
     if (cache == NULL)
         return;
-    while (cache->users != NULL)
-        forget(cache, cache->users);
+    for (struct known *oldest; (oldest = cache->users) != NULL;)
+        forget(cache, oldest);
     free(cache);
 }
 
@@ -94,8 +94,9 @@ void preferences_cache_put(struct preferences_cache *cache, struct span user,
     struct known *known = find(cache, user);
     if (known != NULL)
         forget(cache, known);
-    while (preferences_cache_count(cache) >= cache->users_max)
-        forget(cache, cache->users);
+    struct known *oldest = cache->users;
+    if (oldest != NULL && preferences_cache_count(cache) >= cache->users_max)
+        forget(cache, oldest);
     size_t denied_bytes = answer->denied_count * sizeof known->denied[0];
     known = calloc(1, sizeof *known + denied_bytes + user.bytes + 1);
     if (known == NULL)

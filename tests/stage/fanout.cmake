@@ -1,5 +1,5 @@
 # Windows, leases, and the fan-out thread alone.
-belfry_stage(window window one_owner_takes_each_ordinal_once tokens_are_as_they_are_now
+belfry_stage(window window one_owner_takes_each_ordinal_once recipients_come_once_and_nothing_moves tokens_are_as_they_are_now
     leases_run_out_by_the_databases_clock a_row_goes_only_when_nothing_is_unsent
     release_puts_back_what_was_not_begun urgent_first_then_oldest looks_up_by_primary_key)
 belfry_stage(fanout fanout sends_reports_and_deletes_the_batch

@@ -522,11 +522,11 @@ Test(preferences, refuses_what_cannot_be_used)
     const struct preferences_setup setup = {.settings = &settings};
     struct preferences *preferences = NULL;
     struct fault fault;
-    cr_expect_eq(preferences_open(&setup, &preferences, &fault), ST_STOP);
+    cr_expect_eq(preferences_open(&setup, &preferences, &fault), ST_REJECT);
     cr_expect_str_eq(fault.field, "preferences.url");
     settings.url = "http://127.0.0.1:1/";
     settings.token = "a\r\nHost: b";
-    cr_expect_eq(preferences_open(&setup, &preferences, &fault), ST_STOP);
+    cr_expect_eq(preferences_open(&setup, &preferences, &fault), ST_REJECT);
     cr_expect_str_eq(fault.field, "preferences.token");
     cr_expect(strstr(fault.text, "Host") == NULL);
 }
