@@ -184,6 +184,25 @@ static void take_answer(struct poll_loop *poll, const struct provider_answer *an
     poll->found = true;
     poll->failures = 0;
     poll->refused = false;
+    poll->chunk *= 2; /* after a halving, back to the whole */
+    if (poll->chunk > poll->session.setup->settings->receipt_chunk)
+        poll->chunk = poll->session.setup->settings->receipt_chunk;
+}
+
+/* Refused for what it asked for, by our number of ids or by one of them: half of it is asked for again, from
+ * the same row. A ticket that stands alone and is refused has been answered: there is no receipt for it, and
+ * age settles it, so that it never holds up those behind it. */
+static void take_refusal(struct poll_loop *poll)
+{
+    if (poll->ask_count > 1) {
+        poll->chunk = (poll->ask_count + 1) / 2;
+        return;
+    }
+    for (size_t i = 0; i < poll->row_count; i++) {
+        const struct receipt_due *row = &poll->rows.rows[poll->at + i];
+        poll->findings[i] = (struct receipt_finding){.dispatch_id = row->dispatch_id, .ticket = row->ticket};
+    }
+    poll->found = true;
 }
 
 /* An answer that settles nothing. The chunk stays `sent`; the pass goes on unless the provider is away. */
@@ -195,8 +214,8 @@ static void take_failure(struct poll_loop *poll, const struct provider_answer *a
               log_int("http_status", answer->http_status), log_text("code", answer->code),
               log_text("cause", answer->cause), log_text("excerpt", answer->excerpt),
               log_count("asked", answer->count));
-    if (too_many && poll->chunk > 1) {
-        poll->chunk = (poll->chunk + 1) / 2; /* and ask again, from the same row */
+    if (too_many || answer->kind == PROVIDER_ANSWER_VALIDATION) {
+        take_refusal(poll);
         return;
     }
     poll->answered = false;

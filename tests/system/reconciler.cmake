@@ -10,3 +10,4 @@ belfry_system(reconciler_leaves_at_once system_reconciler reconciler/leaves_at_o
 belfry_system(reconciler_settles system_reconciler reconciler/settles 120)
 belfry_system(reconciler_database_away system_reconciler reconciler/database_away 180)
 belfry_system(reconciler_refuses_what_it_cannot_use system_reconciler reconciler/refuses_what_it_cannot_use 120)
+belfry_system(reconciler_refused_tickets system_reconciler reconciler/refused_tickets 150)

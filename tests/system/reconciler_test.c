@@ -127,6 +127,35 @@ static void poll_twice(struct world *w, const char *answer, int sent)
     printf("still %d sent after two answers with %s\n", sent, answer);
 }
 
+/* Tickets that the provider refuses to look at hold up nobody: they are halved out, and age settles them. */
+Test(reconciler, refused_tickets, .timeout = 120)
+{
+    struct world w;
+    char ticket[16];
+    open_world(&w, "refused", 1);
+    simulator_script(
+        &w,
+        "[{\"when\":{\"path\":\"receipts\",\"token\":\"bad\"},\"do\":{\"status\":400,\"body\":{\"errors\":["
+        "{\"code\":\"VALIDATION_ERROR\",\"message\":\"x\",\"isTransient\":false}]}}},"
+        "{\"when\":{\"path\":\"receipts\"},\"do\":{\"status\":200,\"body\":{\"data\":{"
+        "\"good-6\":{\"status\":\"ok\"},\"good-7\":{\"status\":\"ok\"},\"good-8\":{\"status\":\"ok\"}}}}}]");
+    put_batch(&w, 1, 9, "now() - interval '25 h'");
+    for (int i = 0; i < 9; i++) {
+        snprintf(ticket, sizeof ticket, "%s-%d", i < 6 ? "bad" : "good", i);
+        tell(&w, id_of(1, i), "sent", ticket);
+    }
+    world_flush(&w);
+    struct child *reconciler = world_reconciler(&w, "[reconciler]\nreceipt_chunk = 2\n");
+    world_wait_count(&w, 3, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    world_wait_count(&w, 6, "SELECT count(*) FROM dispatches WHERE state = 'expired'");
+    world_wait_count(&w, 0, "SELECT count(*) FROM receipt_batches");
+    printf("9 tickets in chunks of 2, 6 of them refused: 3 delivered, 6 expired after %lld requests\n",
+           (long long)simulator_stat(&w, "receipts", "calls"));
+    child_stop(reconciler);
+    world_check_books(&w);
+    world_close(&w);
+}
+
 /* REC-02: answers that say nothing change nothing; an old ticket expires only after one that was an answer.
  */
 Test(cases, rec_02)
