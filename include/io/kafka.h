@@ -43,6 +43,9 @@ struct kafka_notice {
     const char *text;
     const char *topic; /* "" when none */
 };
+/* An on_notice for loops: one line each in the log; notice_context is the client's name, a text that lives
+ * on. */
+void kafka_notice_log(void *context, const struct kafka_notice *notice);
 
 struct kafka_client_options {
     const struct config_pairs *properties; /* [kafka]; those we own are refused */

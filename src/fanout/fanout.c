@@ -293,11 +293,12 @@ static enum status wait_a_little(struct fanout *fanout, struct fault *fault)
 
 static enum status open_producer(struct fanout *fanout, struct fault *fault)
 {
+    static char client_name[] = "fanout";
     struct kafka_producer_options options = {
         .client = {.properties = fanout->setup.kafka,
                    .client_name = "belfry-fanout",
-                   .on_notice = publish_on_notice,
-                   .notice_context = fanout},
+                   .on_notice = kafka_notice_log,
+                   .notice_context = client_name},
         .records_max = fanout->owed_max,
         .bytes_max = PRODUCER_BYTES_MAX,
         .context = fanout,

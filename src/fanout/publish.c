@@ -134,11 +134,3 @@ void publish_on_delivery(void *context, int64_t opaque, enum status status, cons
                   log_text("topic", fanout->setup.receipts_topic));
     }
 }
-
-void publish_on_notice(void *context, const struct kafka_notice *notice)
-{
-    (void)context;
-    enum log_level level = notice->severity <= 3 ? LOG_ERROR : notice->severity <= 4 ? LOG_WARN : LOG_INFO;
-    log_event(notice->kind == KAFKA_NOTICE_LOG && level == LOG_INFO ? LOG_DEBUG : level, "FAN-KAFKA",
-              notice->text, log_text("code", notice->code), log_text("topic", notice->topic));
-}

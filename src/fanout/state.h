@@ -223,7 +223,6 @@ void publish_add(struct fanout *fanout, const struct window_row *row, const stru
 enum status publish_run(struct fanout *fanout, struct fault *fault);
 /* kafka_producer_options.on_delivery */
 void publish_on_delivery(void *context, int64_t opaque, enum status status, const struct fault *fault);
-void publish_on_notice(void *context, const struct kafka_notice *notice);
 
 /* ---- consult.c ----------------------------------------------------------------------------------------- */
 

@@ -132,14 +132,13 @@ static bool rest(struct ingest *ingest, enum status status, const struct fault *
     }
     metric_add(ingest->metrics, M_RETRIES, 0, 1);
     if (status == ST_STOP) {
-        ingest_say_stopped(ingest, "the database refuses", fault);
+        ingest_say_stopped(ingest, "the database refuses", status, fault);
         return ingest_rest(ingest, SLOW_RETRY_MS);
     }
     if (strlen(fault->code) == 5 && db_judge(fault->code, fault->field, &alarm) == ST_RETRY && alarm) {
         metric_add(ingest->metrics, M_ALARMS, 0, 1);
     }
-    log_fault(alarm ? LOG_ERROR : LOG_WARN, "ING-RETRY", "a batch failed for the moment and is run again",
-              status, fault);
+    ingest_say_stopped(ingest, "a batch failed for the moment and is run again", status, fault);
     return ingest_rest(ingest, backoff_next_ms(&ingest->backoff));
 }
 

@@ -145,7 +145,7 @@ enum status dead_letter_send(struct ingest *ingest, struct batch *batch, struct 
             continue;
         }
         if (status == ST_REJECT || status == ST_STOP) {
-            ingest_say_stopped(ingest, "the dead letter topic refuses", fault);
+            ingest_say_stopped(ingest, "the dead letter topic refuses", status, fault);
             batch->dead_retry_ms = clock_monotonic_ms(&ingest->clock) + SLOW_RETRY_MS;
             return ST_OK;
         }
@@ -191,7 +191,7 @@ void dead_letter_delivered(void *context, int64_t opaque, enum status status, co
         item->cut++;
         return;
     }
-    ingest_say_stopped(ingest, "the dead letter topic refuses", fault);
+    ingest_say_stopped(ingest, "the dead letter topic refuses", status, fault);
     batch->dead_retry_ms = clock_monotonic_ms(&ingest->clock) + SLOW_RETRY_MS;
 }
 

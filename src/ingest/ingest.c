@@ -53,22 +53,30 @@ struct offsets_scope ingest_scope(const struct ingest *ingest, int topic)
 
 /* ---- what is said outside ------------------------------------------------------------------------------ */
 
-void ingest_say_stopped(struct ingest *ingest, const char *what, const struct fault *fault)
+void ingest_say_stopped(struct ingest *ingest, const char *what, enum status status,
+                        const struct fault *fault)
 {
     char reason[READINESS_REASON_MAX];
-    (void)snprintf(reason, sizeof reason, "%.50s: %.30s %.30s %.70s", what, fault->code, fault->field,
-                   fault->text);
+    int64_t left_out = 0;
+    bool alarm = false;
+    (void)snprintf(reason, sizeof reason, "%.50s: %.140s", what, fault->text);
     readiness_not(ingest->setup.readiness, ingest->ready_slot, reason);
-    if (strcmp(ingest->stop_code, fault->code) != 0) {
-        (void)snprintf(ingest->stop_code, sizeof ingest->stop_code, "%s", fault->code);
-        log_fault(LOG_ERROR, "ING-STOPPED", what, ST_STOP, fault);
+    ingest->stopped = true;
+    if (status == ST_RETRY && strlen(fault->code) == 5) {
+        (void)db_judge(fault->code, fault->field, &alarm);
+    }
+    if (log_gate_passes(&ingest->gate, fault->code, clock_monotonic_ms(&ingest->clock), &left_out)) {
+        log_fault(status == ST_STOP || alarm ? LOG_ERROR : LOG_WARN,
+                  status == ST_STOP ? "ING-STOPPED" : "ING-RETRY", what, status, fault,
+                  log_int("left_out", left_out));
     }
 }
 
 void ingest_say_ready(struct ingest *ingest)
 {
     const char *missing = NULL;
-    ingest->stop_code[0] = '\0';
+    ingest->stopped = false;
+    ingest->gate = (struct log_gate){.passed = false};
     if (kafka_consumer_is_away(ingest->consumer)) {
         readiness_not(ingest->setup.readiness, ingest->ready_slot, "no Kafka broker answers");
     } else if (kafka_consumer_topic_missing(ingest->consumer, &missing)) {
@@ -81,38 +89,6 @@ void ingest_say_ready(struct ingest *ingest)
     } else {
         readiness_ready(ingest->setup.readiness, ingest->ready_slot);
     }
-}
-
-void ingest_notice(void *context, const struct kafka_notice *notice)
-{
-    struct ingest *ingest = context;
-    switch (notice->kind) {
-    case KAFKA_NOTICE_LOG:
-        log_event(notice->severity <= 4 ? LOG_WARN : LOG_DEBUG, "KAFKA-LOG", notice->text,
-                  log_text("facility", notice->code));
-        break;
-    case KAFKA_NOTICE_ERROR:
-        log_event(LOG_WARN, "KAFKA-ERROR", notice->text, log_text("code", notice->code),
-                  log_text("topic", notice->topic));
-        break;
-    case KAFKA_NOTICE_TOPIC_MISSING:
-        log_event(LOG_ERROR, "KAFKA-TOPIC-MISSING", "a topic is missing; waiting for it",
-                  log_text("topic", notice->topic));
-        break;
-    case KAFKA_NOTICE_TOPIC_FOUND:
-        log_event(LOG_INFO, "KAFKA-TOPIC-FOUND", "a missing topic is there",
-                  log_text("topic", notice->topic));
-        break;
-    case KAFKA_NOTICE_COMMIT_FAILED:
-        log_event(LOG_INFO, "KAFKA-COMMIT", "the group's offsets were not committed; Postgres has them",
-                  log_text("code", notice->code));
-        break;
-    case KAFKA_NOTICE_REBUILT:
-        log_event(LOG_WARN, "KAFKA-PRODUCER-REBUILT",
-                  "the producer was made anew; what it owes goes out again", log_text("code", notice->code));
-        break;
-    }
-    (void)ingest;
 }
 
 static void tell_lag(struct ingest *ingest)
@@ -274,6 +250,22 @@ static void promote(struct ingest *ingest)
     ingest->full_since_ms = 0;
 }
 
+/* While there is nothing to do: a connection that is lost is noticed, said and made again. */
+static bool keep_database(struct ingest *ingest)
+{
+    struct fault fault;
+    int64_t now_ms = clock_monotonic_ms(&ingest->clock);
+    db_pump(ingest->db);
+    if (!db_is_up(ingest->db) && now_ms >= ingest->database_look_ms) {
+        enum status status = ingest_connect(ingest, &fault);
+        if (status != ST_OK) {
+            ingest_say_stopped(ingest, "the database is not usable", status, &fault);
+            ingest->database_look_ms = clock_monotonic_ms(&ingest->clock) + SLOW_RETRY_MS;
+        }
+    }
+    return db_is_up(ingest->db);
+}
+
 static enum status wait_for_first(struct ingest *ingest, struct fault *fault)
 {
     while (ingest->forming->parsed == 0 && !signals_stopping()) {
@@ -281,7 +273,7 @@ static enum status wait_for_first(struct ingest *ingest, struct fault *fault)
         if (status != ST_OK) {
             return status;
         }
-        if (ingest->stop_code[0] == '\0' || ingest->seat_count > 0) {
+        if (keep_database(ingest) && (!ingest->stopped || ingest->seat_count > 0)) {
             ingest_say_ready(ingest);
         }
     }
@@ -326,10 +318,11 @@ static enum status run_batch(struct ingest *ingest, struct fault *fault)
 
 static enum status open_kafka(struct ingest *ingest, struct fault *fault)
 {
+    static char client_name[] = "ingest";
     struct kafka_client_options client = {.properties = ingest->setup.kafka,
                                           .client_name = "belfry-dispatcher",
-                                          .on_notice = ingest_notice,
-                                          .notice_context = ingest};
+                                          .on_notice = kafka_notice_log,
+                                          .notice_context = client_name};
     struct kafka_producer_options producer = {.client = client,
                                               .records_max = DEAD_LETTERS_MAX,
                                               .bytes_max = DEAD_LETTER_BYTES_MAX,

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/backoff.h"
+#include "base/log.h"
 #include "ingest/ingest.h"
 #include "io/kafka.h"
 #include "store/claim.h"
@@ -117,11 +118,13 @@ struct ingest {
     int64_t full_since_ms;    /* the forming batch is full and waits; 0: it is not */
     int64_t rejoin_at_ms;     /* the group was left; go back in then; 0: we are in it */
     int64_t lag_told_ms;
-    bool seated;                    /* in the group, perhaps with no partition */
-    bool more;                      /* Kafka had more than the forming batch could take */
-    bool retention_unchecked;       /* the events topic was missing when its configuration was asked for */
-    char stop_code[FAULT_CODE_MAX]; /* of the last ST_STOP that was logged; "": none */
-    enum status kafka_status;       /* of a fatal consumer or producer, met while a stage waited */
+    bool seated;              /* in the group, perhaps with no partition */
+    bool more;                /* Kafka had more than the forming batch could take */
+    bool retention_unchecked; /* the events topic was missing when its configuration was asked for */
+    bool stopped;             /* said so; until ingest_say_ready */
+    struct log_gate gate;
+    int64_t database_look_ms; /* while idle: when to connect again */
+    enum status kafka_status; /* of a fatal consumer or producer, met while a stage waited */
     struct fault kafka_fault;
 };
 
@@ -134,13 +137,14 @@ MUST_USE enum status ingest_idle(struct ingest *ingest, int timeout_ms, struct f
 MUST_USE bool ingest_rest(struct ingest *ingest, int64_t ms);
 /* The stop was asked for and its time is up, or Kafka is dead: leave everything as it is. */
 bool ingest_must_leave(struct ingest *ingest);
-/* Not ready because an operator must act: logged once for each code. */
-void ingest_say_stopped(struct ingest *ingest, const char *what, const struct fault *fault);
+/* Not ready: ST_STOP, an operator must act; ST_RETRY, something is away. Logged at once, then now and then.
+ */
+void ingest_say_stopped(struct ingest *ingest, const char *what, enum status status,
+                        const struct fault *fault);
 /* Ready again, if nothing else speaks against it. */
 void ingest_say_ready(struct ingest *ingest);
 /* Makes the connection when it is down. */
 MUST_USE enum status ingest_connect(struct ingest *ingest, struct fault *fault);
-void ingest_notice(void *context, const struct kafka_notice *notice);
 const char *ingest_topic(const struct ingest *ingest, int topic);
 struct offsets_scope ingest_scope(const struct ingest *ingest, int topic);
 

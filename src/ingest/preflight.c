@@ -34,7 +34,7 @@ static enum status until_done(struct ingest *ingest, attempt *try, const char *w
             backoff_reset(&ingest->backoff);
             return status;
         }
-        ingest_say_stopped(ingest, what, fault);
+        ingest_say_stopped(ingest, what, status, fault);
         if (!wait_ms(ingest, status == ST_STOP ? SLOW_RETRY_MS : backoff_next_ms(&ingest->backoff))) {
             return ST_STOP;
         }

@@ -105,6 +105,9 @@ static void on_log(const rd_kafka_t *rk, int level, const char *facility, const 
     if (strcmp(facility, "CONFWARN") == 0 && strstr(text, "will be ignored by this") != NULL) {
         return;
     }
+    if (strcmp(facility, "FAIL") == 0 || strcmp(facility, "ERROR") == 0) {
+        return; /* on_error hears the same */
+    }
     kafka_client_notice(
         client,
         &(struct kafka_notice){

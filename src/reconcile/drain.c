@@ -163,23 +163,6 @@ static const struct stage stages[] = {
 
 /* ---- the loop --------------------------------------------------------------------------------------- */
 
-static void on_notice(void *context, const struct kafka_notice *notice)
-{
-    static const char *const ids[] = {[KAFKA_NOTICE_LOG] = "KAFKA-LOG",
-                                      [KAFKA_NOTICE_ERROR] = "KAFKA-ERROR",
-                                      [KAFKA_NOTICE_TOPIC_MISSING] = "KAFKA-TOPIC-MISSING",
-                                      [KAFKA_NOTICE_TOPIC_FOUND] = "KAFKA-TOPIC-FOUND",
-                                      [KAFKA_NOTICE_COMMIT_FAILED] = "KAFKA-COMMIT",
-                                      [KAFKA_NOTICE_REBUILT] = "KAFKA-REBUILT"};
-    enum log_level level = notice->severity <= 3   ? LOG_ERROR
-                           : notice->severity <= 4 ? LOG_WARN
-                           : notice->severity <= 6 ? LOG_INFO
-                                                   : LOG_DEBUG;
-    (void)context;
-    log_event(level, ids[notice->kind], notice->text, log_text("code", notice->code),
-              log_text("topic", notice->topic));
-}
-
 /* A paused consumer gives no records; should it, the record comes again later. */
 static enum status put_back(struct drain *drain, struct kafka_record *record, struct fault *fault)
 {
@@ -276,10 +259,11 @@ static enum status open_kafka(struct drain *drain, struct fault *fault)
 {
     const struct reconcile_setup *setup = drain->session.setup;
     const char *const topics[] = {setup->receipts_topic};
+    static char client_name[] = "drain";
     struct kafka_consumer_options options = {.client = {.properties = setup->kafka,
                                                         .client_name = "belfry-reconciler",
-                                                        .on_notice = on_notice,
-                                                        .notice_context = drain},
+                                                        .on_notice = kafka_notice_log,
+                                                        .notice_context = client_name},
                                              .group = drain->scope.group_id,
                                              .topics = topics,
                                              .topic_count = 1,

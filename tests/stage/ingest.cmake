@@ -23,7 +23,7 @@ endforeach()
 belfry_test(foundation_2_fence LABEL system PROGRAM stage_ingest_claim FILTER cases/fence TIMEOUT 120 SERVICES)
 belfry_program(stage_ingest_outage SOURCES ingest_outage_test.c LINK ingest_case)
 add_dependencies(stage_ingest_outage belfry-dispatcher)
-foreach(case members_come_and_go the_broker_goes_and_comes_back a_stop_in_the_middle_of_a_statement)
+foreach(case an_idle_dispatcher_notices_the_database_go members_come_and_go the_broker_goes_and_comes_back a_stop_in_the_middle_of_a_statement)
     belfry_test(stage_ingest_${case} LABEL system PROGRAM stage_ingest_outage FILTER ingest/${case} TIMEOUT 300
         SERVICES)
 endforeach()

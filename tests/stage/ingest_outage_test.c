@@ -147,3 +147,31 @@ Test(ingest, a_stop_in_the_middle_of_a_statement, .timeout = 120)
     cr_assert_eq(world_count(&w, "SELECT count(*) FROM notifications"), 1);
     case_close(&w, dispatcher);
 }
+
+/* With no record to store, a database that goes is noticed all the same, and that it is back. */
+Test(ingest, an_idle_dispatcher_notices_the_database_go, .timeout = 120)
+{
+    struct world w;
+    struct world_reply reply = {.status = 200};
+    char url[128];
+    case_open(&w, "idle", 1);
+    struct child *dispatcher = case_dispatcher(&w, NULL);
+    snprintf(url, sizeof url, "http://%s/readyz", dispatcher->admin);
+    world_exec(&w, "UPDATE pg_database SET datallowconn = false WHERE datname = current_database()");
+    world_exec(&w, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+                   " AND pid <> pg_backend_pid()");
+    for (int tries = 0; tries < 100 && reply.status == 200; tries++) {
+        world_reply_done(&reply);
+        world_sleep_ms(100);
+        world_http("GET", url, NULL, NULL, &reply);
+    }
+    printf("away:\n%s", reply.body);
+    cr_assert_eq(reply.status, 503);
+    cr_assert_not_null(strstr(reply.body, "ingest: the database is not usable"));
+    world_reply_done(&reply);
+    world_exec(&w, "UPDATE pg_database SET datallowconn = true WHERE datname = current_database()");
+    child_wait_ready(dispatcher, 30);
+    case_produce_good(&w, "r", "u");
+    world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
+    case_close(&w, dispatcher);
+}
