@@ -10,7 +10,7 @@ struct slot {
     const char *name;
     int64_t beat_max_ms, beat_at_ms;
     bool ready;
-    char reason[READINESS_REASON_MAX];
+    char reason[READINESS_REASON_MAX]; /* of a ready slot: its note, mostly "" */
 };
 
 struct readiness {
@@ -67,7 +67,19 @@ void readiness_ready(struct readiness *readiness, size_t slot)
 {
     if (readiness == NULL)
         return;
-    slot_take(readiness, slot)->ready = true;
+    struct slot *taken = slot_take(readiness, slot);
+    taken->ready = true;
+    taken->reason[0] = '\0';
+    pthread_mutex_unlock(&readiness->mutex);
+}
+
+void readiness_ready_but(struct readiness *readiness, size_t slot, const char *note)
+{
+    if (readiness == NULL)
+        return;
+    struct slot *taken = slot_take(readiness, slot);
+    taken->ready = true;
+    snprintf(taken->reason, sizeof taken->reason, "%s", note);
     pthread_mutex_unlock(&readiness->mutex);
 }
 
@@ -106,6 +118,8 @@ static bool slot_check(const struct slot *slot, int64_t now_ms, struct buffer *o
         return slot->ready && !stuck;
     if (stuck)
         buffer_printf(out, "%s: no progress for %lld s\n", slot->name, (long long)(quiet_ms / 1000));
+    else if (slot->ready && slot->reason[0] != '\0')
+        buffer_printf(out, "%s: ready (%s)\n", slot->name, slot->reason);
     else
         buffer_printf(out, "%s: %s\n", slot->name, slot->ready ? "ready" : slot->reason);
     return slot->ready && !stuck;

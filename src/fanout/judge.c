@@ -47,6 +47,9 @@ static void tell_breaker(struct fanout *fanout, const struct provider_answer *an
     if (state == BREAKER_CREDENTIALS)
         readiness_not(fanout->setup.readiness, fanout->provider_slot,
                       "the push provider refuses our credentials");
+    else if (state == BREAKER_OPEN) /* events still become feeds: not a reason to take this process away */
+        readiness_ready_but(fanout->setup.readiness, fanout->provider_slot,
+                            "breaker open: the push provider is away");
     else
         readiness_ready(fanout->setup.readiness, fanout->provider_slot);
 }

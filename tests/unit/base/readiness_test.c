@@ -35,6 +35,10 @@ Test(readiness, every_part_has_a_say)
     expect(readiness, false, "kafka: ready\ndatabase: connection refused\n");
     readiness_ready(readiness, database);
     expect(readiness, true, "kafka: ready\ndatabase: ready\n");
+    readiness_ready_but(readiness, database, "a replica");
+    expect(readiness, true, "kafka: ready\ndatabase: ready (a replica)\n");
+    readiness_ready(readiness, database);
+    expect(readiness, true, "kafka: ready\ndatabase: ready\n");
     readiness_leave(readiness);
     expect(readiness, false, "process: leaving\nkafka: ready\ndatabase: ready\n");
     readiness_free(readiness);
@@ -59,6 +63,7 @@ Test(readiness, null_is_allowed)
 {
     readiness_ready(NULL, readiness_add(NULL, "x", 0));
     readiness_not(NULL, 0, "x");
+    readiness_ready_but(NULL, 0, "x");
     readiness_beat(NULL, 0);
     readiness_leave(NULL);
     readiness_free(NULL);
