@@ -10,9 +10,6 @@
 /* A page at its largest: PAGE_LIMIT_MAX entries of the longest texts, every byte escaped, is below this. */
 enum { REPLY_BYTES_MAX = 8 * 1024 * 1024, REPLY_RETRY_AFTER_S = 1 };
 
-/* The HTTP status of a code: 400 invalid_cursor, 503 unavailable … 500 for one it does not know. */
-int reply_status(const char *code);
-
 /* {"items":[…],"next_cursor":"…","has_more":true,"contract":"live"}. next_cursor "" at the end. */
 void reply_write_page(struct buffer *out, const struct page *page, const char *next_cursor);
 

@@ -136,10 +136,6 @@ struct span http_request_body(const struct http_request *request);
 /* 24 lower-case hex digits, unique; also in the reply's Request-Id. */
 const char *http_request_id(const struct http_request *request);
 
-/* Anything of the handler's that belongs to the request; freed by the handler before it replies. */
-void http_request_set_own(struct http_request *request, void *own);
-void *http_request_own(const struct http_request *request);
-
 /* Answers; the request is void afterwards. The body is left out for HEAD. When the heap is empty, the
  * connection is cut. */
 void http_request_reply(struct http_request *request, const struct http_reply *reply);

@@ -146,8 +146,6 @@ void kafka_consumer_watermarks(struct kafka_consumer *consumer, int topic, int32
 /* Asks for them anew (low and high of the seat); blocks for seconds at most. */
 MUST_USE enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat,
                                                    struct fault *fault);
-/* Partitions held. */
-size_t kafka_consumer_held(const struct kafka_consumer *consumer);
 /* True from the moment all brokers were away until one answers again; keep polling. */
 bool kafka_consumer_is_away(const struct kafka_consumer *consumer);
 /* True while a subscribed topic is missing; name it. */

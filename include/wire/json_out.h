@@ -24,18 +24,4 @@ void json_out_uuid(struct buffer *buffer, struct uuid id);
 /* A quoted RFC 3339 instant, UTC, microseconds; null outside the years 0001-9999. */
 void json_out_instant(struct buffer *buffer, int64_t us);
 
-/* RFC 9457, with `code` (contracts/reader-api.md). */
-struct problem {
-    int status;            /* HTTP */
-    const char *code;      /* stable */
-    const char *detail;    /* one sentence; never echoes a cursor or a token */
-    const char *parameter; /* of invalid_parameter and its like; NULL: left out */
-    struct span request_id;
-};
-
-/* The whole body: {"type":"about:blank","title":…,"status":…,"code":…,"detail":…,"request_id":…} */
-void json_out_problem(struct buffer *buffer, const struct problem *problem);
-/* "Bad Request" of 400; "Error" for a status belfry does not use. */
-const char *json_out_status_title(int status);
-
 #endif

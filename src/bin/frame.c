@@ -14,6 +14,7 @@
 
 #include "base/signals.h"
 #include "io/admin.h"
+#include "io/crypto.h"
 
 enum { TEXT_BYTES_MAX = 2 * 1024 * 1024, GRACE_MS = 5000, RELOAD_LOOK_MS = 500, METRICS_SERIES = 1 };
 
@@ -263,6 +264,8 @@ static int once_or_serve(struct frame *frame)
     enum exit_code code = EXIT_DONE;
     log_open(frame->run->log_level, frame->run->log_format, frame->program->name);
     fault_reset(&fault);
+    if (crypto_check(&fault) != ST_OK)
+        return complain(frame->program, &fault, EXIT_FAILED);
     if (frame->program->once != NULL) {
         enum status status = frame->program->once(frame, &handled, &code, &fault);
         if (status != ST_OK)

@@ -41,11 +41,6 @@ static const struct reply_code *reply_find(const char *code)
     return &codes[i];
 }
 
-int reply_status(const char *code)
-{
-    return reply_find(code)->status;
-}
-
 static void reply_write_instant(struct buffer *out, bool there, int64_t us)
 {
     if (there)

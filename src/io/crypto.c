@@ -2,6 +2,7 @@
  * Holds always: no key and no content of a key file stands in a fault. An abort here means that OpenSSL had
  * no memory for a digest, or the kernel no randomness. */
 #include "io/crypto.h"
+#include "base/hex.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -128,15 +129,6 @@ static ssize_t read_small_file(const char *path, char *text, mode_t *mode)
     close(fd);
     errno = why;
     return piece < 0 ? -1 : count;
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 static enum status key_of_text(const char *path, struct span text, struct crypto_key *key,

@@ -26,7 +26,6 @@ struct http_request {
     struct span headers[HTTP_KNOWN_HEADERS]; /* in the connection's memory */
     char *body;
     size_t body_bytes, body_capacity, body_dropped;
-    void *own;
     int64_t started_us;
     bool head_done, too_large, handling, waiting, suspended;
     int status; /* of the reply; 0: none yet */

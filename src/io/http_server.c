@@ -570,13 +570,3 @@ const char *http_request_id(const struct http_request *request)
 {
     return request->id;
 }
-
-void http_request_set_own(struct http_request *request, void *own)
-{
-    request->own = own;
-}
-
-void *http_request_own(const struct http_request *request)
-{
-    return request->own;
-}

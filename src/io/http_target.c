@@ -4,18 +4,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/hex.h"
 #include "http_private.h"
-
-static int hex_value(char byte)
-{
-    if (byte >= '0' && byte <= '9')
-        return byte - '0';
-    if (byte >= 'a' && byte <= 'f')
-        return byte - 'a' + 10;
-    if (byte >= 'A' && byte <= 'F')
-        return byte - 'A' + 10;
-    return -1;
-}
 
 bool http_percent_decode(struct span component, bool plus_is_blank, char *out, size_t *bytes)
 {

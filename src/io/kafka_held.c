@@ -237,8 +237,3 @@ void kafka_consumer_watermarks(struct kafka_consumer *consumer, int topic, int32
     *low = lowest >= 0 ? lowest : -1;
     *high = highest >= 0 ? highest : -1;
 }
-
-size_t kafka_consumer_held(const struct kafka_consumer *consumer)
-{
-    return consumer->held_count;
-}

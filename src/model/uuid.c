@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/hex.h"
+
 enum { COUNTER_BITS = 26 };
 
 static void random_bytes(unsigned char *bytes, size_t count)
@@ -52,17 +54,6 @@ void uuid_format(struct uuid id, char *text)
         *text++ = digits[id.bytes[i] & 15];
     }
     *text = '\0';
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
 }
 
 bool uuid_parse(struct span text, struct uuid *id)

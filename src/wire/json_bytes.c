@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/hex.h"
 #include "wire/record.h"
 
 struct scan {
@@ -17,15 +18,6 @@ struct scan {
     const char *value; /* where its value begins; NULL while there is none */
     bool name_next;    /* the next string at depth 1 is a name */
 };
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /* One character of a raw name; -1 for anything that is not ASCII. *at < end. */
 static int take_character(const char **at, const char *end)

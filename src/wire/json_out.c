@@ -2,8 +2,6 @@
  * and valid UTF-8, whatever bytes came in. */
 #include "wire/json_out.h"
 
-#include <assert.h>
-
 #include "base/utf8.h"
 #include "model/timestamp.h"
 
@@ -105,52 +103,4 @@ void json_out_instant(struct buffer *buffer, int64_t us)
     }
     text[TIMESTAMP_TEXT_BYTES + 1] = '"';
     buffer_add(buffer, text, TIMESTAMP_TEXT_BYTES + 2);
-}
-
-const char *json_out_status_title(int status)
-{
-    static const struct {
-        int status;
-        const char *title;
-    } titles[] = {{400, "Bad Request"},
-                  {401, "Unauthorized"},
-                  {403, "Forbidden"},
-                  {404, "Not Found"},
-                  {405, "Method Not Allowed"},
-                  {406, "Not Acceptable"},
-                  {409, "Conflict"},
-                  {410, "Gone"},
-                  {413, "Content Too Large"},
-                  {414, "URI Too Long"},
-                  {415, "Unsupported Media Type"},
-                  {422, "Unprocessable Content"},
-                  {429, "Too Many Requests"},
-                  {431, "Request Header Fields Too Large"},
-                  {500, "Internal Server Error"},
-                  {503, "Service Unavailable"}};
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++) {
-        if (titles[i].status == status)
-            return titles[i].title;
-    }
-    return "Error";
-}
-
-void json_out_problem(struct buffer *buffer, const struct problem *problem)
-{
-    assert(problem->code != NULL && problem->detail != NULL);
-    buffer_add_text(buffer, "{\"type\":\"about:blank\",\"title\":");
-    json_out_string(buffer, span_of(json_out_status_title(problem->status)));
-    buffer_add_text(buffer, ",\"status\":");
-    json_out_int(buffer, problem->status);
-    buffer_add_text(buffer, ",\"code\":");
-    json_out_string(buffer, span_of(problem->code));
-    buffer_add_text(buffer, ",\"detail\":");
-    json_out_string(buffer, span_of(problem->detail));
-    if (problem->parameter != NULL) {
-        buffer_add_text(buffer, ",\"parameter\":");
-        json_out_string(buffer, span_of(problem->parameter));
-    }
-    buffer_add_text(buffer, ",\"request_id\":");
-    json_out_string(buffer, problem->request_id);
-    buffer_add_byte(buffer, '}');
 }

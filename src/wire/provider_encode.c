@@ -5,6 +5,7 @@
  * ours. */
 #include <assert.h>
 
+#include "base/hex.h"
 #include "wire/json_out.h"
 #include "wire/provider.h"
 
@@ -58,15 +59,6 @@ static const char *skip_value(const char *at, const char *end)
         at++;
     }
     return at;
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
 /* Whether the raw member name (without quotes) reads like this; \u escapes included. */

@@ -74,24 +74,6 @@ Test(json_out, numbers_ids_instants)
                              "\"0199ab00-0000-0000-0000-000000000000\" null\"\"\"x\":");
 }
 
-Test(json_out, problem)
-{
-    struct problem problem = {.status = 400,
-                              .code = "cursor_mismatch",
-                              .detail = "The cursor belongs to another filter.",
-                              .request_id = span_of("r-1")};
-    json_out_problem(&out, &problem);
-    cr_assert_str_eq(out.at, "{\"type\":\"about:blank\",\"title\":\"Bad Request\",\"status\":400,"
-                             "\"code\":\"cursor_mismatch\","
-                             "\"detail\":\"The cursor belongs to another filter.\",\"request_id\":\"r-1\"}");
-    problem.parameter = "li\"mit";
-    problem.status = 299;
-    buffer_reset(&out);
-    json_out_problem(&out, &problem);
-    cr_assert_not_null(strstr(out.at, ",\"parameter\":\"li\\\"mit\",\"request_id\""));
-    cr_assert_not_null(strstr(out.at, "\"title\":\"Error\""));
-}
-
 Test(json_out, full_buffer_is_marked)
 {
     struct buffer small;
