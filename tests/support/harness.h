@@ -23,7 +23,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { WORLD_CHILDREN_MAX = 24, WORLD_PATH_MAX = 512, WORLD_WAIT_S = 60 };
+enum { WORLD_CHILDREN_MAX = 160, WORLD_PATH_MAX = 512, WORLD_WAIT_S = 60 };
 
 struct child {
     pid_t pid; /* 0: not running */
