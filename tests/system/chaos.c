@@ -76,15 +76,17 @@ static void seen_read(struct chaos_seen *seen, const char *path)
 /* -- servers of our own -----------------------------------------------------------------------------------
  */
 
-static void run_script(struct chaos *c, const char *script, const char *verb, const char *folder,
-                       const char *mode, char *output, size_t size)
+enum { OUTPUT_BYTES = 256 };
+
+/* script: postgres or kafka; argv as for world_run; output: OUTPUT_BYTES, its last line feed taken off. */
+static void run_script(struct chaos *c, const char *script, const char *const *argv, char *output)
 {
     char path[WORLD_PATH_MAX];
     snprintf(path, sizeof path, "%s/tests/support/%s", BELFRY_SOURCE_DIR, script);
-    const char *argv[] = {verb, folder, mode, NULL};
-    int code = world_run(&c->w, path, argv, output, size);
-    cr_assert(code == 0, "%s %s left with %d: see %s", script, verb, code,
+    int code = world_run(&c->w, path, argv, output, OUTPUT_BYTES);
+    cr_assert(code == 0, "%s %s left with %d: see %s", script, argv[0], code,
               c->w.children[c->w.child_count - 1].log);
+    output[strcspn(output, "\r\n")] = '\0';
 }
 
 /* A test that fails leaves its server running: this stops it when the test's process is gone. */
@@ -101,30 +103,31 @@ static void watch_server(struct chaos *c, const char *script, const char *folder
 
 void chaos_postgres(struct chaos *c, const char *verb, const char *mode)
 {
-    run_script(c, "postgres", verb, c->server, mode, NULL, 0);
+    char output[OUTPUT_BYTES];
+    run_script(c, "postgres", (const char *[]){verb, c->server, mode, NULL}, output);
+    if (strcmp(verb, "start") == 0)
+        world_use_server(&c->w, output);
 }
 
 void chaos_kafka(struct chaos *c, const char *verb, const char *mode)
 {
-    run_script(c, "kafka", verb, c->broker, mode, NULL, 0);
+    char output[OUTPUT_BYTES];
+    run_script(c, "kafka", (const char *[]){verb, c->broker, mode, NULL}, output);
+    if (strcmp(verb, "start") == 0)
+        world_use_brokers(&c->w, output);
 }
 
 static void own_servers(struct chaos *c, enum chaos_own own)
 {
-    char output[256] = "";
     if (own & CHAOS_OWN_POSTGRES) {
         snprintf(c->server, sizeof c->server, "%.400s/postgres", c->w.folder);
-        run_script(c, "postgres", "start", c->server, NULL, output, sizeof output);
+        chaos_postgres(c, "start", NULL);
         watch_server(c, "postgres", c->server, "immediate");
-        output[strcspn(output, "\r\n")] = '\0';
-        world_use_server(&c->w, output);
     }
     if (own & CHAOS_OWN_KAFKA) {
         snprintf(c->broker, sizeof c->broker, "%.400s/kafka", c->w.folder);
-        run_script(c, "kafka", "start", c->broker, NULL, output, sizeof output);
+        chaos_kafka(c, "start", NULL);
         watch_server(c, "kafka", c->broker, "kill");
-        output[strcspn(output, "\r\n")] = '\0';
-        world_use_brokers(&c->w, output);
     }
 }
 

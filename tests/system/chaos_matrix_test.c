@@ -8,30 +8,35 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "system/chaos.h"
 
-enum { STAGES = 12, HITS = 3, SLICE = 200, FOLLOW_MAX = 20000 };
+enum { STAGES = 13, HITS = 3, SLICE = 200, FOLLOW_MAX = 20000 };
 
 /* In the order of src/ingest/ingest.c and src/fanout/fanout.c; "claim" is before the statement, "claimed"
  * after its answer. House test crash_points compares this list with the sources. */
-static const char *const stages[STAGES] = {"consume", "parse",  "dead_letter", "claim",
-                                           "claimed", "commit", "sweep",       "consult",
-                                           "window",  "send",   "publish",     "published"};
+static const char *const stages[STAGES] = {"consume", "parse",   "dead_letter", "claim",   "claimed",
+                                           "commit",  "sweep",   "again",       "consult", "window",
+                                           "send",    "publish", "published"};
 static const int hits[HITS] = {1, 2, 7};
 
 struct cell {
     int exit_code, events;
     struct chaos_figures figures; /* Unconfirmed: of this cell alone */
     double seconds;
-    bool settled;
+    bool settled, refuses;
 };
 
 /* With the simulator's account service, so that "consult" waits for an answer. */
 static const char *ini_of(struct chaos *c)
 {
     static char ini[1024];
-    snprintf(ini, sizeof ini, "%s[preferences]\nurl = %.100s/preferences\n", CHAOS_INI, c->w.provider_url);
+    snprintf(ini, sizeof ini,
+             "%ssend_attempts = 100\n[provider]\nprovider_pause = 100ms\nprovider_pause_max = "
+             "500ms\n[preferences]\nurl = "
+             "%.100s/preferences\n",
+             CHAOS_INI, c->w.provider_url);
     return ini;
 }
 
@@ -41,18 +46,30 @@ static int events_of_stage(void)
     return given == NULL ? 20000 : (int)strtol(given, NULL, 10);
 }
 
+/* "again" is passed only when the provider refused something: one request of either dispatcher a slice. */
+static void refuse_one(struct chaos *c)
+{
+    simulator_script(&c->w, "{\"when\":{\"next\":1},\"do\":{\"status\":503,\"body\":{\"errors\":[{\"code\":"
+                            "\"SERVICE_UNAVAILABLE\",\"message\":\"later\",\"isTransient\":true}]}}}");
+}
+
 /* Part of the events lies there when the victim comes; then a slice at a time until it dies, at least the
  * cell's share. */
 static void feed_victim(struct chaos *c, struct child *victim, int share, struct cell *cell)
 {
+
     int before = c->made;
     int64_t deadline = world_now_ms() + 60000;
     chaos_produce(c, share / 2);
     while (child_running(victim) && world_now_ms() < deadline) {
+        if (cell->refuses)
+            refuse_one(c);
         if (c->made - before < FOLLOW_MAX)
             chaos_produce(c, SLICE);
         world_sleep_ms(50);
     }
+    if (cell->refuses)
+        simulator_reset(&c->w); /* what is left of the refusals */
     cr_assert(!child_running(victim), "it was to be killed, but lives: see %s", victim->log);
     cell->exit_code = victim->exit_code;
     if (c->made - before < share)
@@ -104,7 +121,7 @@ Test(dispatcher, crash_matrix, .timeout = 580)
            "doubled", "Unconfirmed", "failed", "books", "s");
     for (int i = 0; i < STAGES; i++) {
         for (int k = 0; k < HITS; k++) {
-            struct cell cell = {0};
+            struct cell cell = {.refuses = strcmp(stages[i], "again") == 0};
             char at[64];
             snprintf(at, sizeof at, "%s:%d", stages[i], hits[k]);
             run_cell(&c, at, (events_of_stage() + HITS - 1) / HITS, &figures, &cell);
