@@ -126,8 +126,8 @@ Test(dispatcher, retry)
          "\"outcome\":\"sent\"", "\"attempt\":2"},
         {"final", 1, "{\"status\":400,\"body\":" LIST("NO", ",\"isTransient\":false") "}", 1,
          "\"ProviderRejected\"", "\"attempt\":1"},
-        {"list200", 1, "{\"status\":200,\"body\":" LIST("BUSY", ",\"isTransient\":true") "}", 2,
-         "\"outcome\":\"sent\"", "\"attempt\":2"},
+        {"list200", 1, "{\"status\":200,\"accept\":false,\"body\":" LIST("BUSY", ",\"isTransient\":true") "}",
+         2, "\"outcome\":\"sent\"", "\"attempt\":2"},
         {"maybe", 1, "{\"status\":502,\"body\":\"<html>\"}", 1, "\"Unconfirmed\"", "\"attempt\":1"},
         {"reset", 1, "{\"close\":\"reset\"}", 1, "\"Unconfirmed\"", "\"attempt\":1"}};
     struct world w;
@@ -291,7 +291,7 @@ Test(dispatcher, push_options)
     pushes_wait(&w, "plain", 1);
     cr_expect_eq(simulator_accepted(&w, "\"expiration\":4070908800"), 1);
     cr_expect_eq(simulator_accepted(&w, "\"priority\":\"high\""), 1);
-    snprintf(big, sizeof big, ",\"data\":{\"pad\":\"%04000d\",\"n\":0.10},\"push\":{\"badge\":8}", 0);
+    snprintf(big, sizeof big, ",\"data\":{\"pad\":\"%04090d\",\"n\":0.10},\"push\":{\"badge\":8}", 0);
     pushes_event(&w, "o", "big", 1, big);
     pushes_wait(&w, "big", 1);
     cr_expect_eq(simulator_accepted(&w, "\"badge\":8"), 1);

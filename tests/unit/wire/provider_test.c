@@ -271,3 +271,55 @@ Test(wire_provider, receipts_by_id_never_by_order)
     cr_expect_eq(provider_reply_receipt_count(reply), 4);
     provider_reply_free(reply);
 }
+
+Test(wire_provider, push_options_go_as_the_bytes_that_came)
+{
+    static const struct {
+        const char *push, *want;
+    } cases[] = {
+        {"{\"ttl\": 90 , \"priority\":\"normal\"}", ",\"ttl\":90,\"priority\":\"normal\"}]"},
+        {"{\"sound\":\"a\\u0062.wav\",\"badge\":0,\"channel_id\":\"c\"}",
+         ",\"sound\":\"a\\u0062.wav\",\"badge\":0,\"channelId\":\"c\",\"expiration\":1700000001,"
+         "\"priority\":\"high\"}]"},
+        {"{\"subtitle\":\"},\\\"{\",\"interruption_level\":\"passive\",\"mutable_content\" : false ,\n"
+         "\"collapse_id\":\"x\",\"t\\u0061g\":\"y\"}",
+         ",\"subtitle\":\"},\\\"{\",\"interruptionLevel\":\"passive\",\"mutableContent\":false,"
+         "\"collapseId\":"
+         "\"x\",\"tag\":\"y\",\"expiration\":1700000001,\"priority\":\"high\"}]"},
+        {"{\"other\":{\"ttl\":1},\"to\":\"x\",\"channelId\":\"x\"}",
+         ",\"expiration\":1700000001,\"priority\":\"high\"}]"},
+        {"{}", ",\"expiration\":1700000001,\"priority\":\"high\"}]"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct provider_message message = message_of("t", "b", NULL);
+        message.push = span_of(cases[i].push);
+        message.urgent = true;
+        message.expires_at = (struct instant){.given = true, .us = 1700000000500000};
+        char *text = encode(&message, 1, 4096);
+        cr_expect_not_null(strstr(text, cases[i].want), "%s", text);
+        json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+        cr_expect_not_null(root, "%s", text);
+        json_decref(root);
+        free(text);
+    }
+}
+
+Test(wire_provider, the_project_of_a_token_by_the_details)
+{
+    static const char text[] =
+        "{\"errors\":[{\"code\":\"PUSH_TOO_MANY_EXPERIENCE_IDS\",\"details\":{\"@a/x\":[\"T[1]\",\"T[3]\"],"
+        "\"@b/y\":[\"T[2]\",7],\"bad name\":[\"T[4]\"],\"@c/z\":\"T[5]\"}}]}";
+    static const struct {
+        const char *token, *project;
+    } cases[] = {{"T[1]", "@a/x"}, {"T[2]", "@b/y"}, {"T[3]", "@a/x"}, {"T[4]", ""}, {"T[5]", ""}, {"T", ""}};
+    struct provider_reply *reply = provider_reply_parse(span_of(text), NULL);
+    char project[PROVIDER_PROJECT_MAX + 1];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        provider_reply_project(reply, span_of(cases[i].token), project);
+        cr_expect_str_eq(project, cases[i].project, "%s", cases[i].token);
+    }
+    provider_reply_free(reply);
+    reply = provider_reply_parse(span_of("{\"errors\":[{\"details\":[1]}]}"), NULL);
+    provider_reply_project(reply, span_of("T[1]"), project);
+    cr_expect_str_eq(project, "");
+    provider_reply_free(reply);
+}
