@@ -149,9 +149,9 @@ bool consult_is_waiting(const struct fanout *fanout)
     return fanout->consults[0].state == CONSULT_ASKED || fanout->consults[1].state == CONSULT_ASKED;
 }
 
-void consult_wait(struct fanout *fanout)
+void consult_wait(struct fanout *fanout, int timeout_ms)
 {
-    (void)preferences_poll(fanout->preferences, FANOUT_TICK_MS);
+    (void)preferences_poll(fanout->preferences, timeout_ms);
 }
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
@@ -169,6 +169,14 @@ static size_t copy_prefix(const struct consult *from, size_t want, struct window
         ranges[count++] = range;
     }
     return count;
+}
+
+bool consult_is_urgent_next(struct fanout *fanout)
+{
+    struct window_range first;
+    if (fanout->preferences == NULL)
+        return fence_choose(fanout, true, 1, &first) > 0;
+    return fanout->consults[1].state == CONSULT_READY;
 }
 
 size_t consult_choose(struct fanout *fanout, size_t want, struct window_range *ranges)

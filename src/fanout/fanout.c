@@ -266,7 +266,7 @@ static enum status wait_a_little(struct fanout *fanout, struct fault *fault)
     if (fanout->in_flight > 0)
         return ST_OK; /* the send stage waits for answers */
     if (consult_is_waiting(fanout)) {
-        consult_wait(fanout);
+        consult_wait(fanout, fanout->ready.count > 0 ? FANOUT_PACE_MS : FANOUT_TICK_MS);
         return ST_OK;
     }
     if (fanout->owed_used > 0)

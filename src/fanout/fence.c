@@ -153,7 +153,7 @@ static size_t window_size(struct fanout *fanout)
         free += !fanout->chunks[i].used;
     size_t risked = fanout->risked + fanout->owed_used;
     /* Urgent rows go ahead of all others, so only urgent ones are in their way. */
-    size_t waiting = next_ready(fanout, true, -1) != NULL ? fanout->ready.urgent : fanout->ready.count;
+    size_t waiting = consult_is_urgent_next(fanout) ? fanout->ready.urgent : fanout->ready.count;
     size_t size = free * fanout->chunk_size, room = publish_room(fanout);
     if (fanout->breaker.state != BREAKER_CLOSED && size > fanout->chunk_size)
         size = fanout->chunk_size; /* the trial */

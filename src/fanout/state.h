@@ -233,8 +233,9 @@ void consult_close(struct fanout *fanout);
 enum status consult_run(struct fanout *fanout, struct fault *fault);
 /* An answer is awaited. */
 bool consult_is_waiting(const struct fanout *fanout);
-/* Waits a tick for it. */
-void consult_wait(struct fanout *fanout);
+void consult_wait(struct fanout *fanout, int timeout_ms);
+/* Whether consult_choose would give an urgent window. */
+bool consult_is_urgent_next(struct fanout *fanout);
 /* The next window: at most want ordinals whose recipients' answers are known, of one urgency, urgent first.
  * Returns how many ranges. */
 size_t consult_choose(struct fanout *fanout, size_t want, struct window_range *ranges);

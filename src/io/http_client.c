@@ -307,13 +307,16 @@ static void read_retry_after(struct transfer *transfer, struct http_result *resu
 static void fill_result(struct transfer *transfer, struct http_result *result)
 {
     *result = (struct http_result){.tag = transfer->tag, .cause = ""};
-    long status = 0;
+    long status = 0, connections = 0;
     char *type = NULL;
     curl_off_t took_us = 0;
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_getinfo(transfer->easy, CURLINFO_NUM_CONNECTS, &connections);
     curl_easy_getinfo(transfer->easy, CURLINFO_CONTENT_TYPE, &type);
     curl_easy_getinfo(transfer->easy, CURLINFO_TOTAL_TIME_T, &took_us);
     result->status = (int)status;
+    /* Not to be rewound: a connection was made to send it again, because the one it went over had died. */
+    result->reused = connections == 0 || transfer->code == CURLE_SEND_FAIL_REWIND;
     result->content_type = span_of(type);
     result->took_ms = (int64_t)took_us / 1000;
     result->timed_out = transfer->code == CURLE_OPERATION_TIMEDOUT;

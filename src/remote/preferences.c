@@ -25,6 +25,7 @@ enum {
 
 struct request {
     bool used, trial;
+    bool again; /* sent a second time */
     size_t count;
     struct span users[PREFERENCES_USERS_MAX]; /* into texts; sorted, as those of a batch are */
     struct arena texts;
@@ -351,18 +352,23 @@ static void choose_users(struct preferences_batch *batch, struct request *reques
     }
 }
 
-static bool submit(struct preferences *preferences, struct request *request)
+static bool send_request(struct preferences *preferences, const struct request *request)
 {
     struct fault fault;
-    buffer_reset(&request->sent);
-    preferences_encode(request->users, request->count, &request->sent);
     struct http_request http = {
         .url = preferences->url, .headers = preferences->headers, .body = buffer_span(&request->sent)};
-    if (request->sent.failed ||
-        http_client_submit(preferences->client, &http, (uint64_t)(request - preferences->requests), &fault) !=
-            ST_OK)
+    uint64_t tag = (uint64_t)(request - preferences->requests);
+    return !request->sent.failed && http_client_submit(preferences->client, &http, tag, &fault) == ST_OK;
+}
+
+static bool submit(struct preferences *preferences, struct request *request)
+{
+    buffer_reset(&request->sent);
+    preferences_encode(request->users, request->count, &request->sent);
+    if (!send_request(preferences, request))
         return false;
     request->used = true;
+    request->again = false;
     request->trial = preferences->open;
     preferences->trial_out = preferences->trial_out || request->trial;
     return true;
@@ -448,9 +454,22 @@ static void take_user(struct preferences *preferences, const struct preferences_
     tell_batches(preferences, user, &answer, PREFERENCES_ANSWERED);
 }
 
+/* A connection that was idle and died under the request says nothing about the service: it closes idle ones
+ * when it likes. Asking is harmless, so it is asked once more, on the time of whoever waits. */
+static bool ask_again(struct preferences *preferences, struct request *request,
+                      const struct http_result *http)
+{
+    if (http->status != 0 || http->timed_out || !http->reused || request->again)
+        return false;
+    request->again = true;
+    return send_request(preferences, request);
+}
+
 static void take_result(struct preferences *preferences, const struct http_result *http)
 {
     struct request *request = &preferences->requests[http->tag];
+    if (ask_again(preferences, request, http))
+        return;
     struct preferences_reply *reply = NULL;
     enum preferences_reason result = judge(preferences, http, &reply);
     assert(request->used);

@@ -82,6 +82,7 @@ struct service {
     pthread_t thread;
     const char *status, *body; /* of every answer from now on; body NULL: says nothing and keeps the line */
     int blanks;                /* behind the body */
+    bool idle_closes;          /* answers one request of a connection, and hangs up on the next */
     atomic_int requests, held;
     int held_fds[16];
     char last[REQUEST_MAX]; /* the last request, whole */
@@ -108,8 +109,9 @@ static void answer(const struct service *service, int fd)
 {
     static char blanks[4096];
     char head[256];
-    int n = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n",
-                     service->status, strlen(service->body) + (size_t)service->blanks);
+    int n = snprintf(head, sizeof head, "HTTP/1.1 %s\r\nContent-Length: %zu\r\n%s\r\n", service->status,
+                     strlen(service->body) + (size_t)service->blanks,
+                     service->idle_closes ? "" : "Connection: close\r\n");
     memset(blanks, ' ', sizeof blanks);
     (void)!send(fd, head, (size_t)n, MSG_NOSIGNAL);
     (void)!send(fd, service->body, strlen(service->body), MSG_NOSIGNAL);
@@ -126,6 +128,8 @@ static void *serve(void *context)
         bool whole = read_request(service, fd);
         if (whole && service->body != NULL)
             answer(service, fd);
+        if (whole && service->idle_closes && read_request(service, fd))
+            atomic_fetch_add(&service->requests, 1);
         if (whole && service->body == NULL)
             service->held_fds[atomic_fetch_add(&service->held, 1)] = fd;
         else
@@ -454,6 +458,19 @@ Test(preferences, two_batches_share_one_request)
     cr_expect_eq(atomic_load(&desk->service.requests), 2);
     cr_expect(strstr(desk->service.last, "{\"users\":[\"u2\"]}") != NULL);
     preferences_batch_free(other);
+    close_desk(desk);
+}
+
+Test(preferences, a_connection_that_died_while_idle_is_no_failure)
+{
+    struct desk *desk = open_desk();
+    desk->service.idle_closes = true;
+    desk->service.body = "{\"users\":{\"u2\":{\"push\":false}}}";
+    cr_expect(allows(desk, "u1", "general"));
+    cr_expect_eq(shown(desk, "belfry_preferences_requests_total{result=\"answered\"}"), 1);
+    cr_expect_not(allows(desk, "u2", "general"), "hung up on, and asked again");
+    cr_expect_eq(preferences_state(desk->preferences).failures, 0);
+    cr_expect_eq(shown(desk, "belfry_preferences_fail_open_total{reason=\"connection\"}"), 0);
     close_desk(desk);
 }
 
