@@ -318,7 +318,9 @@ static bool take_record(struct kafka_consumer *consumer, rd_kafka_message_t *mes
     rd_kafka_timestamp_type_t kind;
     int64_t timestamp_ms = rd_kafka_message_timestamp(message, &kind);
     held->position = message->offset + 1;
-    consumer->client.away = false;
+    if (consumer->client.away) {
+        ask_for_missing(consumer); /* it may have been fetched before they went: a record is no answer */
+    }
     *record = (struct kafka_record){
         .topic = topic,
         .partition = message->partition,

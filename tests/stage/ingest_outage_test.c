@@ -89,6 +89,7 @@ Test(ingest, the_broker_goes_and_comes_back, .timeout = 200)
     }
     cr_assert(told, "still ready without a broker");
     cr_assert(child_running(dispatcher));
+    cr_assert_not(child_log_has(dispatcher, "\"level\":\"error\""), "brokers away is informational");
 
     snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka restart %s", folder);
     cr_assert_eq(system(command), 0);

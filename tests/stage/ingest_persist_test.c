@@ -105,6 +105,31 @@ Test(ingest, key_retention_is_checked, .timeout = 120)
     case_close(&w, dispatcher);
 }
 
+static bool is_not_ready(struct child *child, const char *why)
+{
+    char url[128];
+    struct world_reply reply;
+    snprintf(url, sizeof url, "http://%s/readyz", child->admin);
+    world_http("GET", url, NULL, NULL, &reply);
+    bool told = reply.status == 503 && strstr(reply.body, why) != NULL;
+    if (!told)
+        printf("/readyz: %ld %s\n", reply.status, reply.body);
+    world_reply_done(&reply);
+    return told;
+}
+
+static int log_lines(struct child *child, const char *text)
+{
+    static char line[65536];
+    int count = 0;
+    FILE *stream = fopen(child->log, "r");
+    cr_assert(stream != NULL);
+    while (fgets(line, sizeof line, stream) != NULL)
+        count += strstr(line, text) != NULL;
+    fclose(stream);
+    return count;
+}
+
 /* A topic that is missing is waited for: said once, not ready, then read from its beginning. */
 Test(ingest, missing_topics_are_waited_for, .timeout = 120)
 {
@@ -113,20 +138,30 @@ Test(ingest, missing_topics_are_waited_for, .timeout = 120)
     world_delete_topic(&w, w.events);
     world_delete_topic(&w, w.dlq);
     world_sleep_ms(1000);
-    char path[WORLD_PATH_MAX];
-    world_write_dispatcher_ini(&w, INGEST_ONLY, path);
+    char path[WORLD_PATH_MAX], extra[128];
+    int port = world_free_port();
+    snprintf(extra, sizeof extra, INGEST_ONLY "[admin]\nlisten = 127.0.0.1:%d\n", port);
+    world_write_dispatcher_ini(&w, extra, path);
     const char *argv[] = {"-F", path, NULL};
     struct child *dispatcher = child_start(&w, "src/bin/belfry-dispatcher", argv, NULL);
+    snprintf(dispatcher->admin, sizeof dispatcher->admin, "127.0.0.1:%d", port);
     child_wait_log(dispatcher, "the dead letter topic is not usable", 30);
+    cr_assert(is_not_ready(dispatcher, "dead letter topic"));
     world_create_topic(&w, w.dlq, 1);
     child_wait_log(dispatcher, "KAFKA-TOPIC-MISSING", 30);
+    world_sleep_ms(8000); /* asked for several times meanwhile */
+    cr_assert(is_not_ready(dispatcher, "is missing"));
     cr_assert(child_running(dispatcher));
+    int said = log_lines(dispatcher, "KAFKA-TOPIC-MISSING");
+    printf("missing for 8 s: said %d time, not ready\n", said);
+    cr_assert_eq(said, 1, "said once");
     world_create_topic(&w, w.events, 2);
     world_produce(&w, w.events, 1, "k", "poison");
     case_produce_good(&w, "r", "u");
     world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
     case_wait_read(&w);
     cr_assert_eq(world_topic_records(&w, w.dlq), 1);
+    child_wait_ready(dispatcher, 30);
     case_close(&w, dispatcher);
 }
 
@@ -170,6 +205,7 @@ Test(ingest, a_fenced_member_leaves_with_5, .timeout = 120)
     int code = child_wait(older, 60);
     printf("the older one left with %d\n", code);
     cr_assert_eq(code, 5);
+    cr_assert(child_log_has(older, "FENCED_INSTANCE_ID"), "the reason is said");
     case_produce_good(&w, "r", "u");
     world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
     cr_assert(child_running(newer));
