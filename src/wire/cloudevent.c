@@ -132,8 +132,9 @@ static enum status make_run_id(const struct cloudevent *cloud, struct arena *are
     for (size_t i = 0; i < cloud->id.bytes; i++) {
         char c = cloud->id.at[i];
         if (is_coded(c)) {
-            memcpy(to, c == '%' ? "%25" : "%2F", 3);
-            to += 3;
+            *to++ = '%';
+            *to++ = '2';
+            *to++ = c == '%' ? '5' : 'F';
         } else {
             *to++ = c;
         }

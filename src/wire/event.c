@@ -110,13 +110,12 @@ static enum status read_event(const json_t *object, const struct json_cut *cuts,
 }
 
 /* The record's own object, and with a cloud event what that says besides. */
-static enum status read_object(const struct wire_record *record, const struct cloudevent *cloud,
-                               struct span text, struct arena *arena, struct event *event,
-                               struct fault *fault)
+static enum status read_object(const struct wire_record *object_of, const struct cloudevent *cloud,
+                               struct arena *arena, struct event *event, struct fault *fault)
 {
     struct json_cut cuts[CUTS] = {[CUT_DATA] = {.name = "data"}, [CUT_PUSH] = {.name = "push"}};
-    const struct json_bytes source = {.text = text,
-                                      .bytes_max = record->bytes_max,
+    const struct json_bytes source = {.text = object_of->value,
+                                      .bytes_max = object_of->bytes_max,
                                       .depth_max = EVENT_DEPTH_MAX + 1, /* data is one down */
                                       .cuts = cuts,
                                       .cut_count = CUTS};
@@ -157,10 +156,10 @@ enum status event_parse(const struct wire_record *record, struct arena *arena, s
                         struct fault *fault)
 {
     struct cloudevent cloud = {.mode = cloudevent_mode_of(record)};
-    struct span text = record->value;
+    struct wire_record object_of = *record; /* with our object as its value */
     enum status status = ST_OK;
     if (cloud.mode == CLOUDEVENT_STRUCTURED)
-        status = open_envelope(record, arena, &cloud, &text, fault);
+        status = open_envelope(record, arena, &cloud, &object_of.value, fault);
     else if (cloud.mode == CLOUDEVENT_BINARY)
         status = cloudevent_read(record, NULL, arena, &cloud, fault);
     if (status != ST_OK)
@@ -170,7 +169,7 @@ enum status event_parse(const struct wire_record *record, struct arena *arena, s
                            .offset = record->offset,
                            .traceparent = trace_parent_valid(record->traceparent),
                            .event_at_us = stamped ? record->timestamp_us : record->now_us};
-    status = read_object(record, &cloud, text, arena, &parsed, fault);
+    status = read_object(&object_of, &cloud, arena, &parsed, fault);
     if (status != ST_OK)
         return status;
     parsed.content_hash = content_hash(&parsed);
