@@ -46,10 +46,10 @@ static int events_of_stage(void)
     return given == NULL ? 20000 : (int)strtol(given, NULL, 10);
 }
 
-/* "again" is passed only when the provider refused something: one request of either dispatcher a slice. */
+/* "again" is passed only when the provider refused something: two requests of either dispatcher a slice. */
 static void refuse_one(struct chaos *c)
 {
-    simulator_script(&c->w, "{\"when\":{\"next\":1},\"do\":{\"status\":503,\"body\":{\"errors\":[{\"code\":"
+    simulator_script(&c->w, "{\"when\":{\"next\":2},\"do\":{\"status\":503,\"body\":{\"errors\":[{\"code\":"
                             "\"SERVICE_UNAVAILABLE\",\"message\":\"later\",\"isTransient\":true}]}}}");
 }
 
