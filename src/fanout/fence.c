@@ -147,16 +147,17 @@ static size_t ready_max(const struct fanout *fanout)
 /* How many ordinals the next window may have. */
 static size_t window_size(struct fanout *fanout)
 {
-    assert(fanout->chunk_size > 0 && fanout->slots > 0);
-    size_t free = 0, whole = fanout->slots * fanout->chunk_size;
+    const size_t chunk = fanout->chunk_size;
+    assert(chunk > 0 && fanout->slots > 0);
+    size_t free = 0, whole = fanout->slots * chunk;
     for (size_t i = 0; i < fanout->slots; i++)
         free += !fanout->chunks[i].used;
     size_t risked = fanout->risked + fanout->owed_used;
     /* Urgent rows go ahead of all others, so only urgent ones are in their way. */
     size_t waiting = consult_is_urgent_next(fanout) ? fanout->ready.urgent : fanout->ready.count;
-    size_t size = free * fanout->chunk_size, room = publish_room(fanout);
-    if (fanout->breaker.state != BREAKER_CLOSED && size > fanout->chunk_size)
-        size = fanout->chunk_size; /* the trial */
+    size_t size = free * chunk, room = publish_room(fanout);
+    if (fanout->breaker.state != BREAKER_CLOSED && size > chunk)
+        size = chunk; /* the trial */
     if (size > ready_max(fanout))
         size = ready_max(fanout);
     size = waiting < size ? size - waiting : 0;
@@ -164,9 +165,9 @@ static size_t window_size(struct fanout *fanout)
         size = room;
     if (risked + size > whole)
         size = risked < whole ? whole - risked : 0;
-    if (size < fanout->chunk_size)
+    if (size < chunk)
         return risked > 0 ? 0 : size; /* no small change while something moves */
-    return size - size % fanout->chunk_size;
+    return size - size % chunk;
 }
 
 bool fence_may_take(const struct fanout *fanout)
