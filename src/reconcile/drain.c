@@ -156,7 +156,8 @@ static enum status stage_topics(void *context, struct fault *fault)
 }
 
 /* "drain" is the crash point before the statement, "drained" the one after it. */
-static const struct stage start_stages[] = {{"schema", stage_schema, NULL}, {"topics", stage_topics, NULL}};
+static const struct stage check_stages[] = {{"schema", stage_schema, NULL}};
+static const struct stage start_stages[] = {{"topics", stage_topics, NULL}};
 static const struct stage take_stage[] = {{"take", stage_take, NULL}};
 static const struct stage stages[] = {
     {"parse", stage_parse, NULL}, {"drain", stage_drain, NULL}, {"drained", stage_drained, NULL}};
@@ -308,13 +309,16 @@ static enum status turn(struct drain *drain, struct fault *fault)
 
 enum status drain_check(struct drain *drain, struct fault *fault)
 {
-    return session_run(&drain->session, start_stages, sizeof start_stages / sizeof start_stages[0], fault);
+    return session_run(&drain->session, check_stages, sizeof check_stages / sizeof check_stages[0], fault);
 }
 
 enum status drain_run(struct drain *drain, struct fault *fault)
 {
-    enum status status = open_kafka(drain, fault);
-    while (status != ST_FATAL && status != ST_STOP && !signals_stopping())
+    enum status status =
+        session_run(&drain->session, start_stages, sizeof start_stages / sizeof start_stages[0], fault);
+    if (status == ST_OK)
+        status = open_kafka(drain, fault);
+    while (drain->consumer != NULL && status != ST_FATAL && status != ST_STOP && !signals_stopping())
         status = turn(drain, fault);
     batch_drop(drain);
     if (drain->consumer != NULL) {

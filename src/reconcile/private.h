@@ -83,9 +83,10 @@ struct settle;
 MUST_USE enum status drain_new(const struct reconcile_setup *setup, struct metric_set *metrics,
                                struct drain **drain, struct fault *fault);
 void drain_free(struct drain *drain);
-/* Before anything else starts: waits for the database and its schema, and for the dead letters' topic. ST_OK
- * · ST_RETRY: the process stops · ST_FATAL. */
+/* Before anything else starts: waits for the database and looks at its schema. ST_OK · ST_RETRY: the process
+ * stops · ST_FATAL. */
 MUST_USE enum status drain_check(struct drain *drain, struct fault *fault);
+/* Waits for the dead letters' topic first; polling and the readers' bound go on meanwhile. */
 MUST_USE enum status drain_run(struct drain *drain, struct fault *fault);
 
 MUST_USE enum status poll_new(const struct reconcile_setup *setup, struct metric_set *metrics,

@@ -485,6 +485,10 @@ Test(reconciler, refuses_what_it_cannot_use)
     cr_assert_eq(reply.status, 503);
     cr_assert_not_null(strstr(reply.body, "topic belfry.no.such.topic is missing"), "%s", reply.body);
     world_reply_done(&reply);
+    /* The readers' bound does not wait for that topic. */
+    char bound[64];
+    world_text(&w, bound, sizeof bound, "SELECT bound FROM settled");
+    world_wait_count(&w, 1, "SELECT count(*) FROM settled WHERE bound > '%s'", bound);
     child_stop(child);
     world_close(&w);
 }
