@@ -78,21 +78,28 @@ void held_take_range(struct held *held, const struct window_range *range)
         insert_range(held, at, before);
 }
 
+static void remove_range(struct held *held, size_t at)
+{
+    held->range_count--;
+    for (size_t i = at; i < held->range_count; i++)
+        held->ranges[i] = held->ranges[i + 1];
+}
+
 void held_put_back(struct held *held, struct window_range range)
 {
     size_t at = 0;
     while (at < held->range_count && held->ranges[at].first < range.first)
         at++;
-    if (at > 0 && held->ranges[at - 1].stop == range.first) {
-        held->ranges[at - 1].stop = range.stop;
-    } else if (at < held->range_count && held->ranges[at].first == range.stop) {
+    bool joins_before = at > 0 && held->ranges[at - 1].stop == range.first;
+    bool joins_behind = at < held->range_count && held->ranges[at].first == range.stop;
+    if (joins_before) {
+        held->ranges[at - 1].stop = joins_behind ? held->ranges[at].stop : range.stop;
+        if (joins_behind)
+            remove_range(held, at);
+    } else if (joins_behind) {
         held->ranges[at].first = range.first;
-    } else if (held->range_count == FANOUT_RANGES_MAX) {
-        held->partial = true; /* it is in the table: the batch comes back from there */
     } else {
-        for (size_t i = held->range_count++; i > at; i--)
-            held->ranges[i] = held->ranges[i - 1];
-        held->ranges[at] = range;
+        insert_range(held, at, range);
     }
 }
 

@@ -158,6 +158,29 @@ Test(dispatcher, retry)
     world_close(&w);
 }
 
+/* Killed when refused pushes are in unsent again: the next process sends them, and none is in doubt. */
+Test(dispatcher, crash_again)
+{
+    struct world w;
+    pushes_open(&w, "crash_again", NULL);
+    pushes_devices(&w, "k", 100);
+    simulator_script(&w, "{\"when\":{\"next\":1},\"do\":{\"status\":429,\"body\":\"\"}}");
+    struct child *dispatcher = world_dispatcher_crash(&w, CALM, "again");
+    pushes_event(&w, "k", "k", 100, "");
+    cr_expect_eq(child_wait(dispatcher, 60), 128 + 9);
+    cr_expect_eq(world_count(&w, "SELECT count(*) FROM batches WHERE unsent = '{[0,100)}'"), 1);
+    dispatcher = world_dispatcher(&w, CALM);
+    pushes_wait(&w, "k", 100);
+    printf("crash_again: %d of 100 sent by the next process, %d Unconfirmed\n",
+           pushes_outcomes(&w, "\"outcome\":\"sent\"", NULL), pushes_outcomes(&w, "Unconfirmed", NULL));
+    cr_expect_eq(pushes_outcomes(&w, "\"outcome\":\"sent\"", NULL), 100);
+    cr_expect_eq(pushes_outcomes(&w, NULL, NULL), 100);
+    cr_expect_eq(pushes_accepted_once(&w), 100);
+    child_stop(dispatcher);
+    world_check_books(&w);
+    world_close(&w);
+}
+
 /* ---- several projects -----------------------------------------------------------------------------------
  */
 
