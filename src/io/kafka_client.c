@@ -225,12 +225,8 @@ static void *end_in_peace(void *rk)
     return NULL;
 }
 
-void kafka_client_end(rd_kafka_t *rk, int timeout_ms)
+bool kafka_thread_ends(pthread_t thread, int timeout_ms)
 {
-    pthread_t thread;
-    if (rk == NULL || pthread_create(&thread, NULL, end_in_peace, rk) != 0) {
-        return;
-    }
     struct timespec until;
     (void)clock_gettime(CLOCK_REALTIME, &until);
     int64_t ns = until.tv_nsec + (int64_t)(timeout_ms % 1000) * 1000000;
@@ -238,6 +234,16 @@ void kafka_client_end(rd_kafka_t *rk, int timeout_ms)
     until.tv_nsec = ns % 1000000000;
     if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
         (void)pthread_detach(thread);
+        return false;
+    }
+    return true;
+}
+
+void kafka_client_end(rd_kafka_t *rk, int timeout_ms)
+{
+    pthread_t thread;
+    if (rk != NULL && pthread_create(&thread, NULL, end_in_peace, rk) == 0) {
+        (void)kafka_thread_ends(thread, timeout_ms);
     }
 }
 

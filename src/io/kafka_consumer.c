@@ -214,7 +214,7 @@ static bool close_politely(struct kafka_consumer *consumer, int64_t until_ms)
         rd_kafka_queue_destroy(queue);
         return false;
     }
-    while (rd_kafka_consumer_closed(consumer->client.rk) == 0 &&
+    while (rd_kafka_consumer_closed(consumer->client.rk) == 0 && !consumer->stuck &&
            clock_monotonic_ms(&clock_system) < until_ms) {
         rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 50);
         if (event != NULL && rd_kafka_event_type(event) == RD_KAFKA_EVENT_REBALANCE) {
@@ -225,7 +225,7 @@ static bool close_politely(struct kafka_consumer *consumer, int64_t until_ms)
             rd_kafka_event_destroy(event);
         }
     }
-    bool closed = rd_kafka_consumer_closed(consumer->client.rk) != 0;
+    bool closed = rd_kafka_consumer_closed(consumer->client.rk) != 0 && !consumer->stuck;
     rd_kafka_queue_destroy(queue);
     return closed;
 }

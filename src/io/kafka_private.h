@@ -3,6 +3,7 @@
 #define BELFRY_SRC_IO_KAFKA_PRIVATE_H
 
 #include <librdkafka/rdkafka.h>
+#include <pthread.h>
 
 #include "io/kafka.h"
 
@@ -37,6 +38,8 @@ MUST_USE enum status kafka_conf_set(rd_kafka_conf_t *conf, const char *name, con
 /* Makes client->rk; conf is used up in any case. */
 MUST_USE enum status kafka_client_open(struct kafka_client *client, rd_kafka_type_t type,
                                        rd_kafka_conf_t *conf, struct fault *fault);
+/* Waits for it; when the time is up, false, and it goes on detached. */
+bool kafka_thread_ends(pthread_t thread, int timeout_ms);
 /* Destroys rk on a thread of its own, because it may hang for ever (a subscribed topic was deleted); after
  * timeout_ms that thread is left alone. NULL is fine. */
 void kafka_client_end(rd_kafka_t *rk, int timeout_ms);
@@ -83,7 +86,7 @@ struct kafka_consumer {
     size_t held_count, held_last;
     enum status seat_status; /* of on_assign, until poll has told it */
     struct fault seat_fault;
-    bool commit_under_way, commit_owed, paused, closing, reseat;
+    bool commit_under_way, commit_owed, paused, closing, stuck, reseat;
     int64_t commit_again_ms; /* not before, after one that failed */
 };
 

@@ -3,13 +3,14 @@
  * A partition that comes is asked for the group's offset and its watermarks, then on_assign says where it
  * starts. What on_assign refuses is never held: the caller hears of it from kafka_consumer_poll and the group
  * is left. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "kafka_private.h"
 
-enum { ASK_TIMEOUT_MS = 5000, ASK_TRIES = 15, ASK_AGAIN_NS = 200 * 1000 * 1000 };
+enum { ASK_TIMEOUT_MS = 5000, ASK_TRIES = 15, ASK_AGAIN_NS = 200 * 1000 * 1000, FAREWELL_MS = 2000 };
 
 static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
                                  struct kafka_seat *seats, struct fault *fault)
@@ -82,28 +83,71 @@ static struct kafka_seat *seats_make(const struct kafka_consumer *consumer,
     return seats;
 }
 
-static bool is_cooperative(const struct kafka_consumer *consumer)
+static bool is_cooperative(rd_kafka_t *rk)
 {
-    const char *protocol = rd_kafka_rebalance_protocol(consumer->client.rk);
+    const char *protocol = rd_kafka_rebalance_protocol(rk);
     return protocol != NULL && strcmp(protocol, "COOPERATIVE") == 0;
 }
 
-/* Tells librdkafka what we hold from now on; list NULL: nothing. */
-static void assign(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list, bool add)
+static rd_kafka_resp_err_t tell_librdkafka(rd_kafka_t *rk, const rd_kafka_topic_partition_list_t *list,
+                                           bool add)
 {
-    rd_kafka_error_t *error = NULL;
-    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
-    if (!is_cooperative(consumer)) {
-        code = rd_kafka_assign(consumer->client.rk, add ? list : NULL);
-    } else if (add) {
-        error = rd_kafka_incremental_assign(consumer->client.rk, list);
-    } else {
-        error = rd_kafka_incremental_unassign(consumer->client.rk, list);
+    if (!is_cooperative(rk)) {
+        return rd_kafka_assign(rk, add ? list : NULL);
     }
+    rd_kafka_error_t *error =
+        add ? rd_kafka_incremental_assign(rk, list) : rd_kafka_incremental_unassign(rk, list);
+    rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;
     if (error != NULL) {
         code = rd_kafka_error_code(error);
         rd_kafka_error_destroy(error);
     }
+    return code;
+}
+
+struct farewell {
+    rd_kafka_t *rk;
+    rd_kafka_topic_partition_list_t *list;
+    bool add;
+};
+
+static void *say_farewell(void *context)
+{
+    struct farewell *farewell = context;
+    (void)tell_librdkafka(farewell->rk, farewell->list, farewell->add);
+    rd_kafka_topic_partition_list_destroy(farewell->list);
+    free(farewell);
+    return NULL;
+}
+
+/* Once it is closing, librdkafka 2.0.2 may never answer these calls, which wait without a limit (seen in a
+ * storm of rebalances, one stop in some hundreds). So they are made on a thread of their own, and when it
+ * does not come back the client is left to the end of the process. */
+static void assign_closing(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
+                           bool add)
+{
+    pthread_t thread;
+    struct farewell *farewell = calloc(1, sizeof *farewell);
+    if (farewell == NULL) {
+        consumer->stuck = true;
+        return;
+    }
+    *farewell = (struct farewell){consumer->client.rk, rd_kafka_topic_partition_list_copy(list), add};
+    if (pthread_create(&thread, NULL, say_farewell, farewell) != 0) {
+        (void)say_farewell(farewell);
+        return;
+    }
+    consumer->stuck = !kafka_thread_ends(thread, FAREWELL_MS);
+}
+
+/* Tells librdkafka what we hold from now on. */
+static void assign(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list, bool add)
+{
+    if (consumer->closing) {
+        assign_closing(consumer, list, add);
+        return;
+    }
+    rd_kafka_resp_err_t code = tell_librdkafka(consumer->client.rk, list, add);
     if (code != RD_KAFKA_RESP_ERR_NO_ERROR) {
         kafka_client_error(&consumer->client, code, "assignment refused", "");
     }
