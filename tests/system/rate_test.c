@@ -173,7 +173,9 @@ Test(dispatcher, breaker)
     cr_expect_leq(trials, 20, "one a pause");
     cr_expect_eq(world_count(&w, "SELECT count(*) FROM batches"), 220, "the backlog waits in the table");
     cr_expect_eq(pushes_outcomes(&w, NULL, NULL), 0, "nobody is given up");
+#ifndef __SANITIZE_ADDRESS__ /* it keeps freed memory for a while, on purpose */
     cr_expect_lt(later_kib, rss_kib + rss_kib / 10);
+#endif
     cr_expect_eq(pushes_readyz(dispatcher, text, sizeof text), 200, "feeds go on: %s", text);
     cr_expect(strstr(text, "open") != NULL, "%s", text);
 

@@ -283,8 +283,7 @@ Test(dispatcher, push_options)
                                       "\"sound\":\"bell.wav\"",
                                       "\"badge\":7",
                                       "\"channelId\":\"meetings\"",
-                                      "\"subtitle\":\"\xc3\x9c"
-                                      "ber \\\"uns\\\"\"",
+                                      "\"subtitle\":\"\303\234ber \\\"uns\\\"\"",
                                       "\"interruptionLevel\":\"time-sensitive\"",
                                       "\"mutableContent\":true",
                                       "\"collapseId\":\"c1\"",
