@@ -11,8 +11,10 @@
  *     metric_add(set, M_REFUSED, metric_value_index(&rows[M_REFUSED], fault.code), 1);
  *
  * Updates are atomic and may come from any thread; a NULL set is allowed and does nothing (tests).
- * Labels are bounded: their values stand in the table; anything else is counted under the last one.
- * Every series exists from the start at 0. Names: prefix belfry_, base units, _total for counters. */
+ * Labels are bounded: their values stand in the table; anything else is counted under the last one. A gauge
+ * may have a second label whose values are numbers known only at run time (partitions held): numbers_max of
+ * them at most, put all at once. Every other series exists from the start at 0. Names: prefix belfry_, base
+ * units, _total for counters. */
 #ifndef BELFRY_BASE_METRICS_H
 #define BELFRY_BASE_METRICS_H
 
@@ -23,7 +25,7 @@
 
 enum metric_type { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM };
 
-enum { METRIC_BUCKETS_MAX = 24, METRIC_VALUES_MAX = 64 };
+enum { METRIC_BUCKETS_MAX = 24, METRIC_VALUES_MAX = 64, METRIC_NUMBERS_MAX = 4096 };
 
 struct metric_row {
     const char *name, *help;
@@ -32,6 +34,8 @@ struct metric_row {
     const char *const *values; /* of the label, ended by NULL, at most METRIC_VALUES_MAX; the last one is
                                   also the place of everything unknown: call it "other" where that can be */
     const double *buckets;     /* a histogram's upper bounds, ascending, ended by 0; +Inf is added */
+    const char *number_label;  /* of a gauge: a second label, filled by metric_put_numbers; NULL: none */
+    size_t numbers_max;        /* with number_label: 1 ... METRIC_NUMBERS_MAX */
 };
 
 struct metrics;
@@ -41,14 +45,24 @@ struct metric_set;
 struct metrics *metrics_new(void);
 void metrics_free(struct metrics *metrics); /* frees the sets too; NULL is allowed */
 
-/* The rows must outlive the registry. Asserts the naming rules and that no name comes twice. NULL when the
- * heap is empty or metrics is NULL. */
+/* The rows must outlive the registry. Asserts the naming rules and that no name comes twice; the same table
+ * again gives the same set (what several parts count together). NULL when the heap is empty or metrics is
+ * NULL. */
 struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row *rows, size_t count);
 
 /* value is the index into the row's values, 0 when it has no label; past the end is the last. */
 void metric_add(struct metric_set *set, size_t row, size_t value, uint64_t by);     /* counter */
 void metric_put(struct metric_set *set, size_t row, size_t value, double to);       /* gauge */
 void metric_observe(struct metric_set *set, size_t row, size_t value, double seen); /* histogram */
+/* One series of a row with number_label. */
+struct metric_number {
+    size_t value; /* index into the row's values, 0 when it has no label */
+    int64_t number;
+    double shows;
+};
+/* All series of that row from now on; what was there before is gone, what is past numbers_max is left out. */
+void metric_put_numbers(struct metric_set *set, size_t row, const struct metric_number *numbers,
+                        size_t count);
 /* What a counter or a gauge shows now: for tests and summaries. */
 double metric_get(const struct metric_set *set, size_t row, size_t value);
 

@@ -24,7 +24,7 @@ void readiness_free(struct readiness *readiness);
 size_t readiness_add(struct readiness *readiness, const char *name, int64_t beat_max_ms);
 /* A NULL readiness is allowed and does nothing (tests). */
 void readiness_ready(struct readiness *readiness, size_t slot); /* counts as a beat */
-/* Ready, and yet something an operator should see ("name: ready (note)"), cut like a reason. */
+/* Ready, and yet something an operator should see (among the notes), cut like a reason. */
 void readiness_ready_but(struct readiness *readiness, size_t slot, const char *note);
 /* No secrets; cut at READINESS_REASON_MAX. Counts as a beat. */
 void readiness_not(struct readiness *readiness, size_t slot, const char *reason);
@@ -32,8 +32,10 @@ void readiness_beat(struct readiness *readiness, size_t slot);
 /* The process leaves: never ready again. */
 void readiness_leave(struct readiness *readiness);
 
-/* True when ready; out gets one line a slot, "name: ready", "name: ready (note)" or "name: reason". out may
- * be NULL. */
+/* True when ready; out gets one line of JSON and may be NULL:
+ *     {"ready":false,"reasons":[{"part":"ingest","reason":"..."}],"notes":[{"part":"provider","note":"..."}]}
+ * reasons is empty when ready; a slot that is ready and has nothing to note is not named. Bytes that are not
+ * printable ASCII or UTF-8 come out as '?'. */
 bool readiness_check(struct readiness *readiness, struct buffer *out);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "base/buffer.h"
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "base/span.h"
 #include "base/status.h"
 
@@ -95,6 +96,7 @@ struct db_settings {
     int answer_timeout_ms;        /* a server silent for longer counts as lost; 0: 60000 */
     int statement_timeout_max_ms; /* what the check allows; 0: the role's own (20 s, reader 2 s) */
     const struct clock *clock;    /* NULL: clock_system */
+    struct metrics *metrics;      /* all connections of the process count together; NULL: none */
 };
 
 struct db;

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "base/config.h"
+#include "base/metrics.h"
 #include "base/span.h"
 #include "base/status.h"
 
@@ -52,6 +53,7 @@ struct kafka_client_options {
     const char *client_name;               /* client.id is this, or [kafka] client.id, made unique */
     void (*on_notice)(void *context, const struct kafka_notice *notice); /* NULL: not wanted */
     void *notice_context;
+    struct metrics *metrics; /* all clients of the process count together; NULL: none */
 };
 
 /* ---- consumer ------------------------------------------------------------------------------------------ */

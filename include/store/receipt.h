@@ -87,6 +87,9 @@ MUST_USE enum status receipt_apply(struct db *db, const struct receipt_answer *a
 MUST_USE enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int64_t max_age_ms,
                                     int64_t *expired, struct fault *fault);
 
+/* How long the batch due first has been due for a look; 0: none is. */
+MUST_USE enum status receipts_oldest(struct db *db, int64_t *due_us, struct fault *fault);
+
 /* Gives the batches back: those at the leased version with nothing `sent` left go (*done), the others are due
  * again in interval_ms. What another owner has taken meanwhile is left alone. */
 MUST_USE enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int64_t interval_ms,

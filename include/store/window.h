@@ -53,6 +53,10 @@ MUST_USE enum status batch_take(const struct window_scope *scope, const struct b
                                 struct db_result **rows, struct fault *fault);
 void batch_take_row(const struct db_result *rows, int row, struct batch_row *batch);
 
+/* How long the oldest batch of each urgency has been in the table, whoever has it; 0: none is there. */
+MUST_USE enum status batches_oldest(struct db *db, int64_t *urgent_us, int64_t *normal_us,
+                                    struct fault *fault);
+
 /* Extends our leases. ids still ours come back, one a row: batch_id_row. */
 MUST_USE enum status batch_renew(const struct window_scope *scope, const int64_t *ids, size_t count,
                                  struct db_result **rows, struct fault *fault);

@@ -12,8 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The series of one row with a number_label. */
+struct numbers {
+    struct metric_number *at;
+    size_t count;
+};
+
 struct metric_set {
     struct metric_set *next;
+    pthread_mutex_t *mutex;  /* the registry's */
+    struct numbers *numbers; /* one a row; guarded by mutex */
     const struct metric_row *rows;
     size_t count;
     size_t *first; /* a row's first cell */
@@ -21,7 +29,7 @@ struct metric_set {
 };
 
 struct metrics {
-    pthread_mutex_t mutex; /* guards the list; cells are atomic */
+    pthread_mutex_t mutex; /* guards the list and the numbers; cells are atomic */
     struct metric_set *sets, **last;
 };
 
@@ -40,6 +48,9 @@ struct metrics *metrics_new(void)
 
 static void set_free(struct metric_set *set)
 {
+    for (size_t i = 0; set->numbers != NULL && i < set->count; i++)
+        free(set->numbers[i].at);
+    free(set->numbers);
     free(set->first);
     free(set->cells);
     free(set);
@@ -102,6 +113,9 @@ static bool row_is_sound(const struct metric_row *row)
     if (row->label != NULL &&
         (strcmp(row->label, "le") == 0 || row->values == NULL || row->values[0] == NULL))
         return false;
+    if (row->number_label != NULL &&
+        (row->type != METRIC_GAUGE || row->numbers_max == 0 || row->numbers_max > METRIC_NUMBERS_MAX))
+        return false;
     return value_count(row) <= METRIC_VALUES_MAX &&
            (row->type != METRIC_HISTOGRAM ||
             (row->buckets != NULL && bucket_count(row) <= METRIC_BUCKETS_MAX));
@@ -124,10 +138,37 @@ static bool name_is_new(const struct metrics *metrics, const struct metric_row *
     return true;
 }
 
+static struct metric_set *set_find(struct metrics *metrics, const struct metric_row *rows, size_t count)
+{
+    pthread_mutex_lock(&metrics->mutex);
+    struct metric_set *set = metrics->sets;
+    while (set != NULL && (set->rows != rows || set->count != count))
+        set = set->next;
+    pthread_mutex_unlock(&metrics->mutex);
+    return set;
+}
+
+/* False: no memory. */
+static bool numbers_make(struct metric_set *set)
+{
+    set->numbers = calloc(set->count + 1, sizeof *set->numbers);
+    bool made = set->numbers != NULL;
+    for (size_t i = 0; made && i < set->count; i++) {
+        if (set->rows[i].number_label == NULL)
+            continue;
+        set->numbers[i].at = calloc(set->rows[i].numbers_max, sizeof *set->numbers[i].at);
+        made = set->numbers[i].at != NULL;
+    }
+    return made;
+}
+
 struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row *rows, size_t count)
 {
     if (metrics == NULL)
         return NULL;
+    struct metric_set *same = set_find(metrics, rows, count);
+    if (same != NULL)
+        return same;
     struct metric_set *set = calloc(1, sizeof *set);
     if (set == NULL)
         return NULL;
@@ -141,7 +182,8 @@ struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row 
         cells += value_count(&rows[i]) * cells_of_series(&rows[i]);
     }
     set->cells = calloc(cells + 1, sizeof *set->cells);
-    if (set->first == NULL || set->cells == NULL) {
+    set->mutex = &metrics->mutex;
+    if (set->first == NULL || set->cells == NULL || !numbers_make(set)) {
         set_free(set);
         return NULL;
     }
@@ -193,6 +235,20 @@ void metric_put(struct metric_set *set, size_t row, size_t value, double to)
     atomic_store_explicit(series_cells(set, row, value), as_bits(to), memory_order_relaxed);
 }
 
+void metric_put_numbers(struct metric_set *set, size_t row, const struct metric_number *numbers, size_t count)
+{
+    if (set == NULL)
+        return;
+    assert(row < set->count && set->rows[row].number_label != NULL);
+    if (count > set->rows[row].numbers_max)
+        count = set->rows[row].numbers_max;
+    pthread_mutex_lock(set->mutex);
+    if (count > 0)
+        memcpy(set->numbers[row].at, numbers, count * sizeof *numbers);
+    set->numbers[row].count = count;
+    pthread_mutex_unlock(set->mutex);
+}
+
 void metric_observe(struct metric_set *set, size_t row, size_t value, double seen)
 {
     if (set == NULL)
@@ -242,21 +298,26 @@ static void add_escaped(struct buffer *out, const char *text, bool quote)
     }
 }
 
+/* A label beside the row's own; name NULL: none. */
+struct extra {
+    const char *name, *value;
+};
+
 /* name_suffix{label="value",le="…"} and a blank. */
 static void add_name(struct buffer *out, const struct metric_row *row, size_t value, const char *suffix,
-                     const char *bound)
+                     struct extra extra)
 {
     buffer_add_text(out, row->name);
     buffer_add_text(out, suffix);
-    if (row->label != NULL || bound != NULL) {
+    if (row->label != NULL || extra.name != NULL) {
         buffer_add_byte(out, '{');
         if (row->label != NULL) {
             buffer_printf(out, "%s=\"", row->label);
             add_escaped(out, row->values[value], true);
-            buffer_add_text(out, bound == NULL ? "\"" : "\",");
+            buffer_add_text(out, extra.name == NULL ? "\"" : "\",");
         }
-        if (bound != NULL)
-            buffer_printf(out, "le=\"%s\"", bound);
+        if (extra.name != NULL)
+            buffer_printf(out, "%s=\"%s\"", extra.name, extra.value);
         buffer_add_byte(out, '}');
     }
     buffer_add_byte(out, ' ');
@@ -283,13 +344,25 @@ static void add_histogram(struct buffer *out, const struct metric_set *set, size
         if (i < count)
             snprintf(bound, sizeof bound, "%g", metric->buckets[i]);
         sum += atomic_load_explicit(&cells[i], memory_order_relaxed);
-        add_name(out, metric, value, "_bucket", bound);
+        add_name(out, metric, value, "_bucket", (struct extra){"le", bound});
         buffer_printf(out, "%llu\n", (unsigned long long)sum);
     }
-    add_name(out, metric, value, "_sum", NULL);
+    add_name(out, metric, value, "_sum", (struct extra){NULL, NULL});
     add_double(out, as_double(atomic_load_explicit(&cells[count + 1], memory_order_relaxed)));
-    add_name(out, metric, value, "_count", NULL);
+    add_name(out, metric, value, "_count", (struct extra){NULL, NULL});
     buffer_printf(out, "%llu\n", (unsigned long long)sum);
+}
+
+/* The caller holds the mutex. */
+static void add_numbers(struct buffer *out, const struct metric_row *row, const struct numbers *numbers)
+{
+    for (size_t i = 0; i < numbers->count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%lld", (long long)numbers->at[i].number);
+        size_t value = row->label == NULL ? 0 : numbers->at[i].value;
+        add_name(out, row, value, "", (struct extra){row->number_label, number});
+        add_double(out, numbers->at[i].shows);
+    }
 }
 
 static void add_row(struct buffer *out, const struct metric_set *set, size_t row)
@@ -299,13 +372,17 @@ static void add_row(struct buffer *out, const struct metric_set *set, size_t row
     buffer_printf(out, "# HELP %s ", metric->name);
     add_escaped(out, metric->help, false);
     buffer_printf(out, "\n# TYPE %s %s\n", metric->name, types[metric->type]);
+    if (metric->number_label != NULL) {
+        add_numbers(out, metric, &set->numbers[row]);
+        return;
+    }
     for (size_t value = 0; value < value_count(metric); value++) {
         if (metric->type == METRIC_HISTOGRAM) {
             add_histogram(out, set, row, value);
             continue;
         }
         uint64_t cell = atomic_load_explicit(series_cells(set, row, value), memory_order_relaxed);
-        add_name(out, metric, value, "", NULL);
+        add_name(out, metric, value, "", (struct extra){NULL, NULL});
         if (metric->type == METRIC_GAUGE)
             add_double(out, as_double(cell));
         else

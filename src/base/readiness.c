@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
+
 struct slot {
     const char *name;
     int64_t beat_max_ms, beat_at_ms;
@@ -110,30 +112,86 @@ void readiness_leave(struct readiness *readiness)
     pthread_mutex_unlock(&readiness->mutex);
 }
 
-static bool slot_check(const struct slot *slot, int64_t now_ms, struct buffer *out)
+/* What keeps a slot from being ready; "" when nothing does. text is scratch. */
+static const char *slot_reason(const struct slot *slot, int64_t now_ms, char text[READINESS_REASON_MAX])
 {
     int64_t quiet_ms = now_ms - slot->beat_at_ms;
-    bool stuck = slot->beat_max_ms > 0 && quiet_ms > slot->beat_max_ms;
+    if (slot->beat_max_ms > 0 && quiet_ms > slot->beat_max_ms) {
+        snprintf(text, READINESS_REASON_MAX, "no progress for %lld s", (long long)(quiet_ms / 1000));
+        return text;
+    }
+    if (slot->ready)
+        return "";
+    return slot->reason[0] == '\0' ? "not ready" : slot->reason;
+}
+
+/* A string of JSON; what came cut in the middle of a character is mended here. */
+static void add_string(struct buffer *out, const char *text)
+{
+    bool whole = utf8_is_text(span_of(text));
+    buffer_add_byte(out, '"');
+    for (; *text != '\0'; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (byte == '"' || byte == '\\')
+            buffer_add_byte(out, '\\');
+        if (byte == '\n' || byte == '\t')
+            buffer_add_byte(out, ' ');
+        else
+            buffer_add_byte(out, byte < 0x20 || (byte >= 0x80 && !whole) ? '?' : *text);
+    }
+    buffer_add_byte(out, '"');
+}
+
+/* {"part":"ingest","reason":"..."}, with a comma before it when it is not the first. */
+static void add_entry(struct buffer *out, const char *part, const char *name, const char *text)
+{
     if (out == NULL)
-        return slot->ready && !stuck;
-    if (stuck)
-        buffer_printf(out, "%s: no progress for %lld s\n", slot->name, (long long)(quiet_ms / 1000));
-    else if (slot->ready && slot->reason[0] != '\0')
-        buffer_printf(out, "%s: ready (%s)\n", slot->name, slot->reason);
-    else
-        buffer_printf(out, "%s: %s\n", slot->name, slot->ready ? "ready" : slot->reason);
-    return slot->ready && !stuck;
+        return;
+    buffer_add_text(out, out->bytes > 0 && out->at[out->bytes - 1] == '[' ? "{\"part\":" : ",{\"part\":");
+    add_string(out, part);
+    buffer_printf(out, ",\"%s\":", name);
+    add_string(out, text);
+    buffer_add_byte(out, '}');
+}
+
+/* The reasons; true when there is none. */
+static bool check_slots(const struct readiness *readiness, int64_t now_ms, struct buffer *out)
+{
+    bool ready = !readiness->leaving;
+    if (readiness->leaving)
+        add_entry(out, "process", "reason", "leaving");
+    for (size_t i = 0; i < readiness->count; i++) {
+        char text[READINESS_REASON_MAX];
+        const char *reason = slot_reason(&readiness->slots[i], now_ms, text);
+        if (reason[0] == '\0')
+            continue;
+        ready = false;
+        add_entry(out, readiness->slots[i].name, "reason", reason);
+    }
+    return ready;
+}
+
+static void add_notes(const struct readiness *readiness, struct buffer *out)
+{
+    for (size_t i = 0; i < readiness->count; i++) {
+        const struct slot *slot = &readiness->slots[i];
+        if (slot->ready && slot->reason[0] != '\0')
+            add_entry(out, slot->name, "note", slot->reason);
+    }
 }
 
 bool readiness_check(struct readiness *readiness, struct buffer *out)
 {
     pthread_mutex_lock(&readiness->mutex);
     int64_t now_ms = clock_monotonic_ms(&readiness->clock);
-    bool ready = !readiness->leaving;
-    if (readiness->leaving && out != NULL)
-        buffer_add_text(out, "process: leaving\n");
-    for (size_t i = 0; i < readiness->count; i++)
-        ready = slot_check(&readiness->slots[i], now_ms, out) && ready;
+    bool ready = check_slots(readiness, now_ms, NULL);
+    if (out != NULL) {
+        buffer_printf(out, "{\"ready\":%s,\"reasons\":[", ready ? "true" : "false");
+        (void)check_slots(readiness, now_ms, out);
+        buffer_add_text(out, "],\"notes\":[");
+        add_notes(readiness, out);
+        buffer_add_text(out, "]}\n");
+    }
     pthread_mutex_unlock(&readiness->mutex);
     return ready;
 }

@@ -67,7 +67,8 @@ static enum status open_parts(struct frame *frame, struct parts *parts, struct f
                                            .application_name = "belfry-dispatcher",
                                            .role = DB_ROLE_DISPATCHER,
                                            .prepared_statements = settings->database.prepared_statements,
-                                           .clock = &frame->clock};
+                                           .clock = &frame->clock,
+                                           .metrics = frame->metrics};
     if (settings->run.roles == (ROLE_INGEST | ROLE_FANOUT)) {
         status = handover_new((int)settings->fanout.batches_in_memory, &parts->handover, fault);
     }

@@ -15,7 +15,8 @@ static enum status run(struct frame *frame, struct fault *fault)
                                    .application_name = "belfry-reconciler",
                                    .role = DB_ROLE_RECONCILER,
                                    .prepared_statements = settings->database.prepared_statements,
-                                   .clock = &frame->clock};
+                                   .clock = &frame->clock,
+                                   .metrics = frame->metrics};
     struct reconcile_setup setup = {.settings = &settings->reconcile,
                                     .provider = &settings->provider,
                                     .database = &database,

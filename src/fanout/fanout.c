@@ -49,6 +49,7 @@ static const struct stage {
     {"send", send_run, false},         /* requests out, answers in */
     {"publish", publish_run, false},   /* outcomes to Kafka */
     {"published", sweep_finish, true}, /* rows of finished batches deleted */
+    {"backlog", backlog_run, true},    /* how long the oldest batch has waited, for the metrics */
 };
 
 /* ---- making -------------------------------------------------------------------------------------------- */
@@ -223,13 +224,25 @@ static bool keep_db(struct fanout *fanout)
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */
 
+static enum status run_stage(struct fanout *fanout, size_t index, struct fault *fault)
+{
+    size_t label = fanout_metrics_stage(stages[index].name);
+    int64_t from_us = clock_wall_us(fanout->clock);
+    metric_put(fanout->metrics, FANOUT_M_STAGE_IN_FLIGHT, label, 1);
+    enum status status = stages[index].run(fanout, fault);
+    metric_put(fanout->metrics, FANOUT_M_STAGE_IN_FLIGHT, label, 0);
+    double took_s = (double)(clock_wall_us(fanout->clock) - from_us) / 1e6;
+    metric_observe(fanout->metrics, FANOUT_M_STAGE_SECONDS, label, took_s > 0 ? took_s : 0);
+    return status;
+}
+
 /* All stages once. A stage that failed for now is tried again in the next pass; only ST_FATAL comes back. */
 static enum status pass(struct fanout *fanout, struct fault *fault)
 {
     bool failed = false;
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         bool runs = !stages[i].needs_db || keep_db(fanout);
-        enum status status = runs ? stages[i].run(fanout, fault) : ST_OK;
+        enum status status = runs ? run_stage(fanout, i, fault) : ST_OK;
         if (fanout->refused) {
             *fault = fanout->refusal;
             return ST_FATAL;
@@ -298,7 +311,8 @@ static enum status open_producer(struct fanout *fanout, struct fault *fault)
         .client = {.properties = fanout->setup.kafka,
                    .client_name = "belfry-fanout",
                    .on_notice = kafka_notice_log,
-                   .notice_context = client_name},
+                   .notice_context = client_name,
+                   .metrics = fanout->setup.metrics},
         .records_max = fanout->owed_max,
         .bytes_max = PRODUCER_BYTES_MAX,
         .context = fanout,

@@ -8,6 +8,10 @@ static const char *const events[] = {"handed", "taken", "finished", "lost", "rel
 static const char *const reasons[] = {DISPATCH_RATE_LIMITED, DISPATCH_PROVIDER_UNAVAILABLE, "other", NULL};
 static const char *const refined[] = {"projects", "validation", "too_many", NULL};
 
+static const char *const stages[] = {"schema", "sweep",   "again",     "consult", "window",
+                                     "send",   "publish", "published", "backlog", NULL};
+static const char *const urgencies[] = {"urgent", "normal", NULL};
+
 static const struct metric_row rows[FANOUT_M_COUNT] = {
     [FANOUT_M_OUTCOMES] = {.name = "belfry_fanout_outcomes_total",
                            .help = "Dispatches that came to an outcome.",
@@ -52,7 +56,46 @@ static const struct metric_row rows[FANOUT_M_COUNT] = {
     [FANOUT_M_RATE] = {.name = "belfry_fanout_rate_limit",
                        .help = "Messages a second now allowed for the slowest project.",
                        .type = METRIC_GAUGE},
+    [FANOUT_M_STAGE_SECONDS] = {.name = "belfry_fanout_stage_seconds",
+                                .help = "Time of a stage's turn, turns with nothing to do included.",
+                                .type = METRIC_HISTOGRAM,
+                                .label = "stage",
+                                .values = stages,
+                                .buckets = metric_buckets_seconds},
+    [FANOUT_M_STAGE_IN_FLIGHT] =
+        {.name = "belfry_fanout_stage_in_flight",
+         .help = "1 for the stage that runs now; messages are in belfry_fanout_ready, _in_flight, _owed.",
+         .type = METRIC_GAUGE,
+         .label = "stage",
+         .values = stages},
+    [FANOUT_M_OLDEST] = {.name = "belfry_batches_oldest_seconds",
+                         .help =
+                             "Since when the oldest batch in the table is not finished; 0: none is there.",
+                         .type = METRIC_GAUGE,
+                         .label = "urgency",
+                         .values = urgencies},
 };
+
+enum { BACKLOG_EVERY_MS = 5000 };
+
+size_t fanout_metrics_stage(const char *name)
+{
+    return metric_value_index(&rows[FANOUT_M_STAGE_SECONDS], name);
+}
+
+enum status backlog_run(struct fanout *fanout, struct fault *fault)
+{
+    int64_t urgent_us = 0, normal_us = 0;
+    if (fanout->metrics == NULL || fanout_now_ms(fanout) < fanout->backlog_at_ms)
+        return ST_OK;
+    enum status status = batches_oldest(fanout->db, &urgent_us, &normal_us, fault);
+    if (status != ST_OK)
+        return fanout_db_failed(fanout, status, fault);
+    metric_put(fanout->metrics, FANOUT_M_OLDEST, 0, (double)urgent_us / 1e6);
+    metric_put(fanout->metrics, FANOUT_M_OLDEST, 1, (double)normal_us / 1e6);
+    fanout->backlog_at_ms = fanout_now_ms(fanout) + BACKLOG_EVERY_MS;
+    return ST_OK;
+}
 
 struct metric_set *fanout_metrics_add(struct metrics *metrics)
 {

@@ -142,7 +142,7 @@ struct fanout {
     struct owed *owed;
     size_t owed_max, owed_used;
 
-    int64_t renew_at_ms, sweep_at_ms;
+    int64_t renew_at_ms, sweep_at_ms, backlog_at_ms;
     bool backlog; /* the table gave as many batches as were asked for: there may be more */
     bool topic_stopped;
     struct quiet quiet_answers[PROVIDER_ANSWER_KINDS];
@@ -177,6 +177,9 @@ enum fanout_metric {
     FANOUT_M_BREAKER,
     FANOUT_M_OPENINGS,
     FANOUT_M_RATE,
+    FANOUT_M_STAGE_SECONDS,
+    FANOUT_M_STAGE_IN_FLIGHT,
+    FANOUT_M_OLDEST,
     FANOUT_M_COUNT
 };
 enum fanout_batch_event { FANOUT_HANDED, FANOUT_TAKEN, FANOUT_FINISHED, FANOUT_LOST, FANOUT_RELEASED };
@@ -185,6 +188,10 @@ struct metric_set *fanout_metrics_add(struct metrics *metrics);
 /* Certainly not accepted, and not given up: by the reason it would have failed with. */
 void fanout_metrics_again(const struct fanout *fanout, const char *error);
 /* The gauges. */
+/* The label of a stage. */
+size_t fanout_metrics_stage(const char *name);
+/* The stage: asks the table now and then how long its oldest batches have waited. */
+enum status backlog_run(struct fanout *fanout, struct fault *fault);
 void fanout_metrics_show(const struct fanout *fanout);
 
 /* ---- held.c -------------------------------------------------------------------------------------------- */

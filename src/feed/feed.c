@@ -44,6 +44,7 @@ static void feed_database_settings(const struct feed_setup *setup, struct db_set
         .statement_timeout_max_ms = (int)setup->http->statement_timeout_ms,
         .answer_timeout_ms = (int)setup->http->statement_timeout_ms + ANSWER_GRACE_MS,
         .clock = &setup->clock,
+        .metrics = setup->metrics,
     };
 }
 

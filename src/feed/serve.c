@@ -30,7 +30,15 @@ enum {
     LATE_MS = 250  /* over statement_timeout: the server's own answer comes first where it can */
 };
 
-enum { METRIC_REQUESTS, METRIC_SECONDS, METRIC_REFUSALS, METRIC_ROWS, METRIC_WAITING, METRICS };
+enum {
+    METRIC_REQUESTS,
+    METRIC_SECONDS,
+    METRIC_REFUSALS,
+    METRIC_ROWS,
+    METRIC_WAITING,
+    METRIC_IN_FLIGHT,
+    METRICS
+};
 
 static const char *const metric_statuses[] = {"200", "400", "401", "403", "404", "405",   "410",
                                               "413", "414", "431", "500", "503", "other", NULL};
@@ -70,6 +78,9 @@ static const struct metric_row metric_rows[METRICS] = {
     [METRIC_WAITING] = {.name = "belfry_requests_waiting",
                         .help = "Requests that wait for a place on a database connection.",
                         .type = METRIC_GAUGE},
+    [METRIC_IN_FLIGHT] = {.name = "belfry_requests_in_flight",
+                          .help = "Requests the database is working on.",
+                          .type = METRIC_GAUGE},
 };
 
 static void serve_reset(struct serve *serve)
@@ -337,4 +348,5 @@ void serve_waiting(struct serve *serve)
             break;
     }
     metric_put(serve->metrics, METRIC_WAITING, 0, (double)serve->waiting);
+    metric_put(serve->metrics, METRIC_IN_FLIGHT, 0, (double)serve->sent_count);
 }

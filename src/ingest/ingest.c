@@ -99,12 +99,20 @@ static void tell_lag(struct ingest *ingest)
     }
     ingest->lag_told_ms = now_ms;
     int64_t lag[TOPICS] = {0, 0};
+    size_t shown = 0;
+    struct metric_number numbers[INGEST_LAGS_MAX];
     for (size_t i = 0; i < ingest->seat_count; i++) {
         const struct seat *seat = &ingest->seats[i];
         int64_t low = -1, high = -1;
         kafka_consumer_watermarks(ingest->consumer, seat->topic, seat->partition, &low, &high);
-        lag[seat->topic] += high > seat->position ? high - seat->position : 0;
+        int64_t here = high > seat->position ? high - seat->position : 0;
+        lag[seat->topic] += here;
+        if (shown < INGEST_LAGS_MAX) {
+            numbers[shown++] = (struct metric_number){
+                .value = (size_t)seat->topic, .number = seat->partition, .shows = (double)here};
+        }
     }
+    metric_put_numbers(ingest->metrics, M_PARTITION_LAG, numbers, shown);
     for (size_t topic = 0; topic < TOPICS; topic++) {
         metric_put(ingest->metrics, M_LAG, topic, (double)lag[topic]);
     }
@@ -283,7 +291,9 @@ static enum status wait_for_first(struct ingest *ingest, struct fault *fault)
 static enum status run_stage(struct ingest *ingest, size_t index, struct batch *batch, struct fault *fault)
 {
     int64_t before_us = clock_wall_us(&ingest->clock);
+    metric_put(ingest->metrics, M_STAGE_IN_FLIGHT, index, (double)batch->count);
     enum status status = stages[index].run(ingest, batch, fault);
+    metric_put(ingest->metrics, M_STAGE_IN_FLIGHT, index, 0);
     double seconds = (double)(clock_wall_us(&ingest->clock) - before_us) / 1e6;
     metric_observe(ingest->metrics, M_STAGE_SECONDS, index, seconds);
     if (status != ST_OK && status != ST_STOP) {
@@ -322,7 +332,8 @@ static enum status open_kafka(struct ingest *ingest, struct fault *fault)
     struct kafka_client_options client = {.properties = ingest->setup.kafka,
                                           .client_name = "belfry-dispatcher",
                                           .on_notice = kafka_notice_log,
-                                          .notice_context = client_name};
+                                          .notice_context = client_name,
+                                          .metrics = ingest->setup.metrics};
     struct kafka_producer_options producer = {.client = client,
                                               .records_max = DEAD_LETTERS_MAX,
                                               .bytes_max = DEAD_LETTER_BYTES_MAX,

@@ -204,6 +204,8 @@ MUST_USE enum status preflight_retention(struct ingest *ingest, struct fault *fa
 
 /* ---- metrics (ingest_metrics.c) ------------------------------------------------------------------------ */
 
+enum { INGEST_LAGS_MAX = 1024 }; /* partitions whose lag is shown one by one */
+
 enum ingest_metric {
     M_RECORDS,
     M_TOMBSTONES,
@@ -223,6 +225,8 @@ enum ingest_metric {
     M_REBALANCES,
     M_PARTITIONS,
     M_LAG,
+    M_PARTITION_LAG,
+    M_STAGE_IN_FLIGHT,
     M_RETENTION_UNKNOWN,
     INGEST_METRICS
 };

@@ -12,6 +12,9 @@
 #include "base/signals.h"
 #include "io/http_server.h"
 
+#define TYPE_TEXT "text/plain; version=0.0.4; charset=utf-8"
+#define TYPE_JSON "application/json"
+
 enum { CONNECTIONS_MAX = 64, TEXT_BYTES_MAX = 4 * 1024 * 1024 };
 
 struct admin {
@@ -22,11 +25,11 @@ struct admin {
     int end_fd;
 };
 
-static void reply_text(struct http_request *request, int status, struct buffer *text)
+static void reply_text(struct http_request *request, int status, const char *type, struct buffer *text)
 {
     static const struct http_field fields[] = {{"Cache-Control", "no-store"}};
     const struct http_reply reply = {.status = text->failed ? 500 : status,
-                                     .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                     .content_type = type,
                                      .body = text->failed ? (struct span){0} : buffer_span(text),
                                      .fields = fields,
                                      .field_count = 1};
@@ -57,15 +60,15 @@ static void handle(void *context, struct http_request *request)
                                                                   .field_count = 1});
     } else if (live) {
         buffer_add_text(&text, "alive\n");
-        reply_text(request, 200, &text);
+        reply_text(request, 200, TYPE_TEXT, &text);
     } else if (metrics) {
         metrics_write(admin->metrics, &text);
-        reply_text(request, 200, &text);
+        reply_text(request, 200, TYPE_TEXT, &text);
     } else {
         if (signals_stopping())
             readiness_leave(admin->readiness);
         bool good = readiness_check(admin->readiness, &text);
-        reply_text(request, good ? 200 : 503, &text);
+        reply_text(request, good ? 200 : 503, TYPE_JSON, &text);
     }
 }
 

@@ -10,6 +10,17 @@
 
 enum { CONNECT_TIMEOUT_MS = 5000, TCP_USER_TIMEOUT_MS = 10000, ANSWER_TIMEOUT_MS = 60000, TICK_MS = 1000 };
 
+enum { M_RECONNECTS, M_FAILURES, M_LOSSES, METRICS };
+
+static const struct metric_row metric_rows[METRICS] = {
+    [M_RECONNECTS] = {.name = "belfry_postgres_reconnects_total",
+                      .help = "Connections to Postgres that were lost and made again."},
+    [M_FAILURES] = {.name = "belfry_postgres_connect_failures_total",
+                    .help = "Tries to connect to Postgres that failed."},
+    [M_LOSSES] = {.name = "belfry_postgres_connections_lost_total",
+                  .help = "Connections to Postgres that were lost in use."},
+};
+
 static void ignore_notice(void *context, const PGresult *result)
 {
     (void)context;
@@ -23,6 +34,7 @@ struct db *db_new(const struct db_settings *settings)
         return NULL;
     db->settings = *settings;
     db->clock = settings->clock == NULL ? clock_system : *settings->clock;
+    db->metrics = metrics_add(settings->metrics, metric_rows, METRICS);
     db->uri = strdup(settings->uri);
     db->application_name = strdup(settings->application_name);
     if (db->uri == NULL || db->application_name == NULL) {
@@ -64,6 +76,8 @@ enum status db_why(const struct db *db, struct fault *fault)
 
 void db_lose(struct db *db, enum status status, const struct fault *fault)
 {
+    if (status != ST_OK)
+        metric_add(db->metrics, db->state == DB_UP ? M_LOSSES : M_FAILURES, 0, 1);
     PQfinish(db->connection);
     db->connection = NULL;
     db->state = DB_DOWN;
@@ -203,7 +217,10 @@ static void finish_check(struct db *db)
         db_lose(db, status, &fault);
         return;
     }
+    if (db->was_up)
+        metric_add(db->metrics, M_RECONNECTS, 0, 1);
     db->checking = false;
+    db->was_up = true;
     db->state = DB_UP;
 }
 

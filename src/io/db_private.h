@@ -24,6 +24,8 @@ struct db_flight {
 struct db {
     struct db_settings settings;
     struct clock clock;
+    struct metric_set *metrics;
+    bool was_up;
     char *uri, *application_name;
     PGconn *connection;
     enum db_state state;

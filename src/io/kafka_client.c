@@ -60,6 +60,29 @@ static void client_die(struct kafka_client *client, rd_kafka_resp_err_t error, c
     }
 }
 
+enum { M_RECONNECTS, M_ERRORS, METRICS };
+
+static const struct metric_row metric_rows[METRICS] = {
+    [M_RECONNECTS] = {.name = "belfry_kafka_reconnects_total",
+                      .help = "Times that a broker answered again after all of them were away."},
+    [M_ERRORS] = {.name = "belfry_kafka_errors_total",
+                  .help =
+                      "Errors the Kafka clients reported beside their answers; they go on by themselves."},
+};
+
+void kafka_client_count_in(struct kafka_client *client, struct metrics *metrics)
+{
+    client->metrics = metrics_add(metrics, metric_rows, METRICS);
+}
+
+void kafka_client_answers(struct kafka_client *client)
+{
+    if (client->away) {
+        metric_add(client->metrics, M_RECONNECTS, 0, 1);
+    }
+    client->away = false;
+}
+
 void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, const char *text,
                         const char *topic)
 {
@@ -67,6 +90,7 @@ void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, 
         client_die(client, error, text);
         return;
     }
+    metric_add(client->metrics, M_ERRORS, 0, 1);
     client->away = client->away || error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
     int64_t now_ms = clock_monotonic_ms(&clock_system);
     if (error == client->last_error && now_ms - client->last_error_at_ms < SAME_ERROR_MS) {

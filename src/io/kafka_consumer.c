@@ -103,7 +103,9 @@ static void ask_for_missing(struct kafka_consumer *consumer)
     }
     consumer->missing_asked_ms = now_ms;
     if (consumer->client.away) {
-        consumer->client.away = !any_broker_answers(consumer);
+        if (any_broker_answers(consumer)) {
+            kafka_client_answers(&consumer->client);
+        }
         return;
     }
     for (int i = 0; i < (int)consumer->topic_count; i++) {
@@ -188,6 +190,7 @@ enum status kafka_consumer_open(const struct kafka_consumer_options *options,
     }
     made->client.wake_fd = -1;
     made->client.on_notice = options->client.on_notice;
+    kafka_client_count_in(&made->client, options->client.metrics);
     made->client.notice_context = options->client.notice_context;
     made->context = options->context;
     made->on_assign = options->on_assign;

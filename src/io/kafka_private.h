@@ -16,7 +16,8 @@ struct kafka_client {
     rd_kafka_resp_err_t fatal_error;
     rd_kafka_resp_err_t last_error; /* the same error again within five seconds is not told again */
     int64_t last_error_at_ms;
-    bool away;   /* all brokers were down when last heard of */
+    bool away; /* all brokers were down when last heard of */
+    struct metric_set *metrics;
     int wake_fd; /* an eventfd librdkafka writes to when its queue gets something; -1: none */
 };
 
@@ -48,6 +49,10 @@ void kafka_client_notice(struct kafka_client *client, const struct kafka_notice 
 /* An error librdkafka reports outside any call: kept as fatal when it is, else a notice. */
 void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, const char *text,
                         const char *topic);
+/* Registers the metrics of all clients of this process; metrics may be NULL. */
+void kafka_client_count_in(struct kafka_client *client, struct metrics *metrics);
+/* A broker answers: no longer away. */
+void kafka_client_answers(struct kafka_client *client);
 /* ST_OK, or ST_FATAL with the client's fault. */
 MUST_USE enum status kafka_client_check(const struct kafka_client *client, struct fault *fault);
 

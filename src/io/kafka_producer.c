@@ -216,6 +216,7 @@ static void on_report(rd_kafka_t *rk, const rd_kafka_message_t *message, void *o
     enum status status = ST_OK;
     if (message->err == RD_KAFKA_RESP_ERR_NO_ERROR) {
         producer->rebuilds = 0;
+        kafka_client_answers(&producer->client);
     } else {
         status = kafka_fault(&fault, message->err, NULL);
     }
@@ -341,6 +342,7 @@ enum status kafka_producer_open(const struct kafka_producer_options *options,
     made->conf = conf;
     made->client.wake_fd = -1;
     made->client.on_notice = options->client.on_notice;
+    kafka_client_count_in(&made->client, options->client.metrics);
     made->client.notice_context = options->client.notice_context;
     made->records_max = options->records_max;
     made->bytes_max = options->bytes_max;

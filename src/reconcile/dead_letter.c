@@ -34,12 +34,13 @@ static void on_delivery(void *context, int64_t opaque, enum status status, const
 
 enum status letters_open(struct drain *drain, struct fault *fault)
 {
-    struct kafka_producer_options options = {
-        .client = {.properties = drain->session.setup->kafka, .client_name = "belfry-reconciler-dlq"},
-        .records_max = DRAIN_RECORDS_MAX,
-        .bytes_max = OWED_BYTES_MAX,
-        .context = drain,
-        .on_delivery = on_delivery};
+    struct kafka_producer_options options = {.client = {.properties = drain->session.setup->kafka,
+                                                        .client_name = "belfry-reconciler-dlq",
+                                                        .metrics = drain->session.setup->metrics},
+                                             .records_max = DRAIN_RECORDS_MAX,
+                                             .bytes_max = OWED_BYTES_MAX,
+                                             .context = drain,
+                                             .on_delivery = on_delivery};
     return kafka_producer_open(&options, &drain->producer, fault);
 }
 

@@ -264,7 +264,8 @@ static enum status open_kafka(struct drain *drain, struct fault *fault)
     struct kafka_consumer_options options = {.client = {.properties = setup->kafka,
                                                         .client_name = "belfry-reconciler",
                                                         .on_notice = kafka_notice_log,
-                                                        .notice_context = client_name},
+                                                        .notice_context = client_name,
+                                                        .metrics = setup->metrics},
                                              .group = drain->scope.group_id,
                                              .topics = topics,
                                              .topic_count = 1,
@@ -298,6 +299,8 @@ static void say_ready(struct drain *drain)
 static enum status turn(struct drain *drain, struct fault *fault)
 {
     enum status status = session_run(&drain->session, take_stage, 1, fault);
+    if (status == ST_OK && drain->batch.count > 0)
+        metric_observe(drain->session.metrics, M_DRAIN_RECORDS, 0, (double)drain->batch.count);
     if (status == ST_OK && drain->batch.count > 0)
         status = session_run(&drain->session, stages, sizeof stages / sizeof stages[0], fault);
     if (status == ST_OK) {

@@ -21,9 +21,10 @@ static const char *const answer_values[] = {"data",        "mismatch",  "rate", 
                                             "away",        "other",     NULL};
 static const char *const batch_values[] = {"leased", "done", NULL};
 static const char *const disabled_values[] = {"ticket", "receipt", NULL};
-static const char *const stage_values[] = {"schema",  "topics",      "take",        "parse", "drain",
-                                           "drained", "lease",       "due",         "ask",   "poll",
-                                           "finish",  "settle_read", "settle_move", "other", NULL};
+static const char *const stage_values[] = {
+    "schema", "topics", "take",   "parse",       "drain",       "drained",    "lease", "due",
+    "ask",    "poll",   "finish", "settle_read", "settle_move", "settle_due", "other", NULL};
+static const double batch_buckets[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
 
 const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_RECORDS] = {.name = "belfry_receipts_records_total",
@@ -42,6 +43,23 @@ const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_LAG] = {.name = "belfry_receipts_lag_records",
                .type = METRIC_GAUGE,
                .help = "Records of the partitions held that are still to be read."},
+    [M_PARTITION_LAG] = {.name = "belfry_receipts_partition_lag_records",
+                         .type = METRIC_GAUGE,
+                         .help = "The same, one by one for the partitions held.",
+                         .number_label = "partition",
+                         .numbers_max = RECONCILE_LAGS_MAX},
+    [M_DRAIN_RECORDS] = {.name = "belfry_drain_batch_records",
+                         .type = METRIC_HISTOGRAM,
+                         .help = "Records of a batch of the receipts topic.",
+                         .buckets = batch_buckets},
+    [M_STAGE_IN_FLIGHT] = {.name = "belfry_reconcile_stage_in_flight",
+                           .type = METRIC_GAUGE,
+                           .help = "1 while the stage runs.",
+                           .label = "stage",
+                           .values = stage_values},
+    [M_RECEIPTS_DUE] = {.name = "belfry_receipt_batches_due_seconds",
+                        .type = METRIC_GAUGE,
+                        .help = "Since when the oldest batch is due for a look at its receipts; 0: none is."},
     [M_RECEIPTS] = {.name = "belfry_receipts_total",
                     .help = "What polling did to dispatches; none: no receipt yet, asked again.",
                     .label = "result",

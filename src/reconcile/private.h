@@ -50,6 +50,8 @@ enum status session_wait(void *context, int64_t wait_ms, struct fault *fault);
 
 /* ---- metrics ---------------------------------------------------------------------------------------- */
 
+enum { RECONCILE_LAGS_MAX = 1024 }; /* partitions whose lag is shown one by one */
+
 enum reconcile_metric {
     M_RECORDS,
     M_BATCHES,
@@ -57,6 +59,10 @@ enum reconcile_metric {
     M_DEAD_LETTERS,
     M_LOST,
     M_LAG,
+    M_PARTITION_LAG,
+    M_STAGE_IN_FLIGHT,
+    M_RECEIPTS_DUE,
+    M_DRAIN_RECORDS,
     M_RECEIPTS,
     M_RECEIPT_ERRORS,
     M_CREDENTIAL_FAULTS,

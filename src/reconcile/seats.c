@@ -150,6 +150,8 @@ void seats_measure_lag(struct drain *drain)
 {
     enum { EVERY_MS = 1000 };
     int64_t now_ms = clock_monotonic_ms(drain->session.clock), lag = 0;
+    size_t shown = 0;
+    struct metric_number numbers[RECONCILE_LAGS_MAX];
     if (now_ms - drain->lag_ms < EVERY_MS)
         return;
     drain->lag_ms = now_ms;
@@ -159,8 +161,11 @@ void seats_measure_lag(struct drain *drain)
         if (!seat->held)
             continue;
         kafka_consumer_watermarks(drain->consumer, 0, partition, &low, &high);
-        if (high > seat->position)
-            lag += high - seat->position;
+        int64_t here = high > seat->position ? high - seat->position : 0;
+        lag += here;
+        if (shown < RECONCILE_LAGS_MAX)
+            numbers[shown++] = (struct metric_number){.number = partition, .shows = (double)here};
     }
+    metric_put_numbers(drain->session.metrics, M_PARTITION_LAG, numbers, shown);
     metric_put(drain->session.metrics, M_LAG, 0, (double)lag);
 }

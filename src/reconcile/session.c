@@ -92,10 +92,12 @@ static enum status run_once(struct session *session, const struct stage *stage, 
     }
     int64_t from_ms = clock_monotonic_ms(session->clock);
     CRASH_POINT(stage->name);
+    size_t label = metric_value_index(&reconcile_metric_rows[M_STAGE_SECONDS], stage->name);
+    metric_put(session->metrics, M_STAGE_IN_FLIGHT, label, 1);
     enum status status = stage->run(session->context, fault);
+    metric_put(session->metrics, M_STAGE_IN_FLIGHT, label, 0);
     double took_s = (double)(clock_monotonic_ms(session->clock) - from_ms) / 1000;
-    metric_observe(session->metrics, M_STAGE_SECONDS,
-                   metric_value_index(&reconcile_metric_rows[M_STAGE_SECONDS], stage->name), took_s);
+    metric_observe(session->metrics, M_STAGE_SECONDS, label, took_s);
     return status;
 }
 

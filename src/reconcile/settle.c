@@ -6,9 +6,10 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "store/receipt.h"
 #include "store/settle.h"
 
-enum { SETTLE_EVERY_MS = 200 };
+enum { SETTLE_EVERY_MS = 200, DUE_EVERY_MS = 5000 };
 
 /* The built-in feed and the relation it is read from: the one the dispatcher writes. */
 #define FEED "notifications"
@@ -16,7 +17,9 @@ enum { SETTLE_EVERY_MS = 200 };
 struct settle {
     struct session session;
     int64_t bound_us;
-    bool prepared; /* prepared transactions hold the bound: said so */
+    int64_t moved_us;  /* the bound as last moved; 0: not yet */
+    int64_t due_at_ms; /* when to ask again for the oldest batch that is due */
+    bool prepared;     /* prepared transactions hold the bound: said so */
 };
 
 static enum status look(void *context, struct fault *fault)
@@ -45,12 +48,47 @@ static enum status move(void *context, struct fault *fault)
     enum status status = settle_move(session->db, FEED, settle->bound_us, fault);
     if (status != ST_OK)
         return status;
-    double age_s = (double)(clock_wall_us(session->clock) - settle->bound_us) / 1e6;
-    metric_put(session->metrics, M_SETTLE_AGE, 0, age_s > 0 ? age_s : 0);
+    settle->moved_us = settle->bound_us;
     return ST_OK;
 }
 
-static const struct stage stages[] = {{"settle_read", look, NULL}, {"settle_move", move, NULL}};
+/* Of the poll loop's queue: told here, because that loop waits for the provider. */
+static enum status tell_due(void *context, struct fault *fault)
+{
+    struct settle *settle = context;
+    struct session *session = &settle->session;
+    int64_t due_us = 0;
+    enum status status = receipts_oldest(session->db, &due_us, fault);
+    if (status != ST_OK)
+        return status;
+    metric_put(session->metrics, M_RECEIPTS_DUE, 0, (double)due_us / 1e6);
+    settle->due_at_ms = clock_monotonic_ms(session->clock) + DUE_EVERY_MS;
+    return ST_OK;
+}
+
+static bool due_is_old(const void *context)
+{
+    const struct settle *settle = context;
+    return clock_monotonic_ms(settle->session.clock) >= settle->due_at_ms;
+}
+
+static const struct stage stages[] = {
+    {"settle_read", look, NULL}, {"settle_move", move, NULL}, {"settle_due", tell_due, due_is_old}};
+
+/* The age rises while the bound does not move, the database away included. */
+static void show_age(const struct settle *settle)
+{
+    const struct session *session = &settle->session;
+    double age_s = (double)(clock_wall_us(session->clock) - settle->moved_us) / 1e6;
+    if (settle->moved_us > 0)
+        metric_put(session->metrics, M_SETTLE_AGE, 0, age_s > 0 ? age_s : 0);
+}
+
+static enum status settle_wait(void *context, int64_t wait_ms, struct fault *fault)
+{
+    show_age(context);
+    return session_wait(context, wait_ms, fault);
+}
 
 enum status settle_new(const struct reconcile_setup *setup, struct metric_set *metrics,
                        struct settle **settle, struct fault *fault)
@@ -61,7 +99,7 @@ enum status settle_new(const struct reconcile_setup *setup, struct metric_set *m
         return ST_FATAL;
     }
     made->session =
-        (struct session){.name = "settle", .metrics = metrics, .wait = session_wait, .context = made};
+        (struct session){.name = "settle", .metrics = metrics, .wait = settle_wait, .context = made};
     enum status status = session_open(&made->session, setup, fault);
     if (status != ST_OK) {
         settle_free(made);
@@ -87,6 +125,7 @@ enum status settle_run(struct settle *settle, struct fault *fault)
         enum status status = session_run(session, stages, sizeof stages / sizeof stages[0], fault);
         if (status == ST_FATAL)
             return status;
+        show_age(settle);
         if (status == ST_OK)
             readiness_ready(session->setup->readiness, session->slot);
         session_sleep(SETTLE_EVERY_MS - (clock_monotonic_ms(session->clock) - from_ms));

@@ -187,3 +187,15 @@ enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int
     db_result_free(result);
     return ST_OK;
 }
+
+enum status receipts_oldest(struct db *db, int64_t *due_us, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "receipts_oldest", .sql = sql_receipts_oldest};
+    struct db_result *result = NULL;
+    enum status status = db_run(db, &statement, NULL, &result, fault);
+    if (status != ST_OK)
+        return status;
+    *due_us = db_result_int8(result, 0, 0);
+    db_result_free(result);
+    return ST_OK;
+}

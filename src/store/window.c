@@ -52,6 +52,19 @@ enum status batch_take(const struct window_scope *scope, const struct batch_quer
     return db_run(scope->db, &statement, params, rows, fault);
 }
 
+enum status batches_oldest(struct db *db, int64_t *urgent_us, int64_t *normal_us, struct fault *fault)
+{
+    static const struct db_statement statement = {.name = "batches_oldest", .sql = sql_batches_oldest};
+    struct db_result *result = NULL;
+    enum status status = db_run(db, &statement, NULL, &result, fault);
+    if (status != ST_OK)
+        return status;
+    *urgent_us = db_result_int8(result, 0, 0);
+    *normal_us = db_result_int8(result, 0, 1);
+    db_result_free(result);
+    return ST_OK;
+}
+
 void batch_take_row(const struct db_result *rows, int row, struct batch_row *batch)
 {
     *batch = (struct batch_row){.range = {.batch_id = db_result_int8(rows, row, 0),

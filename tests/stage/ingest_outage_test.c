@@ -168,7 +168,7 @@ Test(ingest, an_idle_dispatcher_notices_the_database_go, .timeout = 120)
     }
     printf("away:\n%s", reply.body);
     cr_assert_eq(reply.status, 503);
-    cr_assert_not_null(strstr(reply.body, "ingest: the database is not usable"));
+    cr_assert_not_null(strstr(reply.body, "\"part\":\"ingest\",\"reason\":\"the database is not usable"));
     world_reply_done(&reply);
     world_exec(&w, "UPDATE pg_database SET datallowconn = true WHERE datname = current_database()");
     child_wait_ready(dispatcher, 30);

@@ -98,6 +98,52 @@ Test(metrics, every_line_fits_the_grammar)
     metrics_free(metrics);
 }
 
+static const char *const lag_topics[] = {"events", "devices", NULL};
+static const struct metric_row lag_rows[] = {{.name = "belfry_lag_records",
+                                              .help = "Lag.",
+                                              .type = METRIC_GAUGE,
+                                              .label = "topic",
+                                              .values = lag_topics,
+                                              .number_label = "partition",
+                                              .numbers_max = 2},
+                                             {.name = "belfry_one_records",
+                                              .help = "Lag of one topic.",
+                                              .type = METRIC_GAUGE,
+                                              .number_label = "partition",
+                                              .numbers_max = 2}};
+
+Test(metrics, numbers_known_only_at_run_time_are_bounded)
+{
+    struct metrics *metrics = metrics_new();
+    struct metric_set *set = metrics_add(metrics, lag_rows, 2);
+    struct buffer out;
+    buffer_init(&out, 65536);
+    const struct metric_number lags[] = {{0, 3, 5}, {1, 11, 0}, {1, 12, 9}};
+    metric_put_numbers(set, 0, lags, 3);
+    metric_put_numbers(set, 1, lags, 1);
+    metrics_write(metrics, &out);
+    cr_expect_str_eq(out.at, "# HELP belfry_lag_records Lag.\n# TYPE belfry_lag_records gauge\n"
+                             "belfry_lag_records{topic=\"events\",partition=\"3\"} 5\n"
+                             "belfry_lag_records{topic=\"devices\",partition=\"11\"} 0\n"
+                             "# HELP belfry_one_records Lag of one topic.\n"
+                             "# TYPE belfry_one_records gauge\nbelfry_one_records{partition=\"3\"} 5\n");
+    metric_put_numbers(set, 0, NULL, 0); /* all partitions went away */
+    buffer_reset(&out);
+    metrics_write(metrics, &out);
+    cr_expect_null(strstr(out.at, "topic="));
+    metric_put_numbers(NULL, 0, lags, 1);
+    buffer_done(&out);
+    metrics_free(metrics);
+}
+
+Test(metrics, the_same_table_is_one_set)
+{
+    struct metrics *metrics = metrics_new();
+    struct metric_set *set = metrics_add(metrics, rows, M_COUNT);
+    cr_expect_eq(metrics_add(metrics, rows, M_COUNT), set);
+    metrics_free(metrics);
+}
+
 Test(metrics, a_null_set_counts_nothing)
 {
     metric_add(NULL, 0, 0, 1);

@@ -72,13 +72,15 @@ Test(admin, says_alive_ready_and_counts)
     size_t slot = readiness_add(fixture.readiness, "database", 0);
     metric_add(fixture.set, 0, 0, 3);
     expect(&fixture, "GET", "/livez", "HTTP/1.1 200 ", "alive\n");
-    expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ", "\r\n\r\ndatabase: starting\n");
+    expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ",
+           "\r\n\r\n{\"ready\":false,\"reasons\":[{\"part\":\"database\",\"reason\":\"starting\"}]");
     readiness_ready(fixture.readiness, slot);
-    expect(&fixture, "GET", "/readyz", "HTTP/1.1 200 ", "\r\n\r\ndatabase: ready\n");
+    expect(&fixture, "GET", "/readyz", "HTTP/1.1 200 ", "\r\n\r\n{\"ready\":true,\"reasons\":[],");
     expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "\nbelfry_test_total 3\n");
     expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "text/plain; version=0.0.4; charset=utf-8");
     readiness_leave(fixture.readiness);
-    expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ", "process: leaving\n");
+    expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ", "{\"part\":\"process\",\"reason\":\"leaving\"}");
+    expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ", "Content-Type: application/json");
     expect(&fixture, "GET", "/livez", "HTTP/1.1 200 ", "alive\n");
     close_admin(&fixture);
 }
