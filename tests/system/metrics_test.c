@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "support/harness.h"
 
@@ -47,7 +46,7 @@ static const struct wanted dispatcher_wants[] = {
     {"belfry_provider_requests_total{answer=\"away\"}", 0},
     {"belfry_provider_request_seconds_count", SOME},
     {"belfry_preferences_cache_hits_total", ANY},
-    {"belfry_preferences_cache_misses_total", ANY},
+    {"belfry_preferences_cache_misses_total", SOME},
     {"belfry_preferences_breaker{state=\"closed\"}", 1},
     {"belfry_postgres_reconnects_total", SOME},
     {"belfry_postgres_connections_lost_total", SOME},
@@ -239,12 +238,13 @@ static void end_sessions(struct world *w)
 Test(dispatcher, metrics, .timeout = 160)
 {
     struct world w;
-    char base[64];
+    char base[64], extra[256];
     world_open(&w, "metrics");
     world_database(&w);
     world_topics(&w, 2);
     world_simulator(&w, NULL);
-    struct child *dispatcher = world_dispatcher(&w, NULL);
+    snprintf(extra, sizeof extra, "[preferences]\nurl = %.120s/preferences\ntimeout = 5s\n", w.provider_url);
+    struct child *dispatcher = world_dispatcher(&w, extra);
     struct child *reconciler =
         world_reconciler(&w, "[reconciler]\nreceipt_delay = 0\npoll_interval = 300ms\n");
     struct child *reader = world_reader(&w, NULL, base);
