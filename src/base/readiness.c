@@ -134,10 +134,9 @@ static void add_string(struct buffer *out, const char *text)
         unsigned char byte = (unsigned char)*text;
         if (byte == '"' || byte == '\\')
             buffer_add_byte(out, '\\');
-        if (byte == '\n' || byte == '\t')
-            buffer_add_byte(out, ' ');
-        else
-            buffer_add_byte(out, byte < 0x20 || (byte >= 0x80 && !whole) ? '?' : *text);
+        bool shown = byte >= 0x20 && (byte < 0x80 || whole);
+        bool blank = byte == '\n' || byte == '\t';
+        buffer_add(out, shown ? text : blank ? " " : "?", 1);
     }
     buffer_add_byte(out, '"');
 }

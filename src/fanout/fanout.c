@@ -49,7 +49,6 @@ static const struct stage {
     {"send", send_run, false},         /* requests out, answers in */
     {"publish", publish_run, false},   /* outcomes to Kafka */
     {"published", sweep_finish, true}, /* rows of finished batches deleted */
-    {"backlog", backlog_run, true},    /* how long the oldest batch has waited, for the metrics */
 };
 
 /* ---- making -------------------------------------------------------------------------------------------- */

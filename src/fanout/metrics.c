@@ -9,7 +9,7 @@ static const char *const reasons[] = {DISPATCH_RATE_LIMITED, DISPATCH_PROVIDER_U
 static const char *const refined[] = {"projects", "validation", "too_many", NULL};
 
 static const char *const stages[] = {"schema", "sweep",   "again",     "consult", "window",
-                                     "send",   "publish", "published", "backlog", NULL};
+                                     "send",   "publish", "published", NULL};
 static const char *const urgencies[] = {"urgent", "normal", NULL};
 
 static const struct metric_row rows[FANOUT_M_COUNT] = {

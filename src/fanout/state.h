@@ -190,7 +190,7 @@ void fanout_metrics_again(const struct fanout *fanout, const char *error);
 /* The gauges. */
 /* The label of a stage. */
 size_t fanout_metrics_stage(const char *name);
-/* The stage: asks the table now and then how long its oldest batches have waited. */
+/* Asks the table now and then how long its oldest batches have waited; part of the stage sweep. */
 enum status backlog_run(struct fanout *fanout, struct fault *fault);
 void fanout_metrics_show(const struct fanout *fanout);
 

@@ -177,7 +177,7 @@ enum status sweep_run(struct fanout *fanout, struct fault *fault)
         if (fanout->held[i].used && fanout->held[i].check)
             status = check_batch(fanout, &fanout->held[i], fault);
     }
-    return status;
+    return status == ST_OK ? backlog_run(fanout, fault) : status;
 }
 
 /* ---- batches out --------------------------------------------------------------------------------------- */
