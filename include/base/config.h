@@ -56,9 +56,9 @@ struct config_address {
     uint16_t port;    /* 0: any free port */
 };
 
-enum config_type {              /* the field in the settings struct: */
-                   CONFIG_TEXT, /* const char *, never NULL */
-                   CONFIG_URI, /* const char *; a password in it is masked in dumps (URI or key=value form) */
+enum config_type {                  /* the field in the settings struct: */
+                   CONFIG_TEXT,     /* const char *, never NULL */
+                   CONFIG_URI,      /* const char *; a password in it is masked in dumps; also as key_file */
                    CONFIG_SECRET,   /* const char *; masked, also as key_file */
                    CONFIG_DURATION, /* int64_t, milliseconds: 300ms 30s 15min 24h 30d; 0 needs no unit */
                    CONFIG_SIZE,     /* size_t, bytes: 512B 64KiB 4MiB 1GiB, a bare number is bytes */

@@ -242,7 +242,7 @@ static enum status find_target(const struct config *config, const struct source 
             return ST_OK;
         target->from_file = strip_file(&target->name);
         target->key = target->from_file ? find_key(target->section, target->name) : NULL;
-        if (target->key == NULL || target->key->type != CONFIG_SECRET)
+        if (target->key == NULL || !config_key_takes_file(target->key))
             return refuse_key(config, source, target->section, fault);
         return ST_OK;
     }

@@ -152,7 +152,7 @@ void config_summary(const struct config *config, struct buffer *out)
 static void help_key(const struct config_key *key, struct buffer *out)
 {
     char name[80];
-    snprintf(name, sizeof name, "%s%s", key->key, key->type == CONFIG_SECRET ? " (or _file)" : "");
+    snprintf(name, sizeof name, "%s%s", key->key, config_key_takes_file(key) ? " (or _file)" : "");
     buffer_printf(out, "  %-28s %s", name, key->help);
     if (key->choices != NULL)
         buffer_printf(out, " [%s]", key->choices);

@@ -19,6 +19,12 @@ struct config_entry {
     int line;
 };
 
+/* Whether x may be given as x_file: secrets, and connection strings, which hold passwords. */
+static inline bool config_key_takes_file(const struct config_key *key)
+{
+    return key->type == CONFIG_SECRET || key->type == CONFIG_URI;
+}
+
 /* Writes the field; ST_REJECT with one sentence in fault->text, without the value when it is secret. */
 MUST_USE enum status config_value_store(struct arena *arena, const struct config_key *key, const char *value,
                                         void *field, struct fault *fault);

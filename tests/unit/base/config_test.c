@@ -376,13 +376,14 @@ Test(config, secrets_from_files_and_a_word_when_others_can_read_them)
     char secret[64], file[256];
     snprintf(secret, sizeof secret, "/tmp/belfry_secret_%d", (int)getpid());
     write_file(secret, "s3cret\r\n", 0644);
-    snprintf(file, sizeof file, "[work]\ntoken_file = %s\n[kafka]\nsasl.password_file = %s\n", secret,
-             secret);
+    snprintf(file, sizeof file, "[work]\nuri_file = %s\ntoken_file = %s\n[kafka]\nsasl.password_file = %s\n",
+             secret, secret, secret);
     load(&l, file, NULL, NULL, 0);
     cr_assert_eq(l.status, ST_OK, "%s", l.fault.text);
     cr_expect_str_eq(l.all.work.token, "s3cret");
+    cr_expect_str_eq(l.all.work.uri, "s3cret", "a connection string holds a password: it may be a file too");
     cr_expect_str_eq(config_pairs_find(&l.all.kafka, "sasl.password"), "s3cret");
-    cr_assert_eq(l.config.warning_count, 2);
+    cr_assert_eq(l.config.warning_count, 3);
     cr_expect_not_null(strstr(l.config.warnings[0], "can be read by others"));
     char *text = dump(&l);
     cr_expect_null(strstr(text, "s3cret"));
