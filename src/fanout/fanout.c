@@ -373,7 +373,9 @@ static void end_leases(struct fanout *fanout)
 
 enum status fanout_run(struct fanout *fanout, struct fault *fault)
 {
-    enum status status = open_producer(fanout, fault);
+    enum status status = topic_wait(fanout, fault);
+    if (status == ST_OK)
+        status = open_producer(fanout, fault);
     while (status == ST_OK && !signals_stopping()) {
         status = pass(fanout, fault);
         if (status == ST_OK && !signals_stopping())

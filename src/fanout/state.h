@@ -294,4 +294,11 @@ enum status sweep_finish(struct fanout *fanout, struct fault *fault);
 /* Ends all leases, putting back what was not begun. */
 enum status sweep_release(struct fanout *fanout, struct fault *fault);
 
+/* ---- topic.c --------------------------------------------------------------------------------------------
+ */
+
+/* Waits for the receipts topic, asking once a second; says once why it waits. ST_OK: it is there, or the stop
+ * was asked for · ST_FATAL. */
+MUST_USE enum status topic_wait(struct fanout *fanout, struct fault *fault);
+
 #endif

@@ -5,5 +5,5 @@ belfry_stage(window window one_owner_takes_each_ordinal_once recipients_come_onc
 belfry_stage(fanout fanout sends_reports_and_deletes_the_batch
     a_dead_owners_window_is_unconfirmed_and_the_rest_is_sent stop_leaves_the_rest_unsent_and_ends_the_leases
     what_is_not_answered_by_shutdown_is_unconfirmed not_accepted_fails_after_its_attempts the_database_goes_and_comes_back
-    outcomes_wait_for_their_topic)
+    waits_for_its_topic_before_it_takes_anything outcomes_wait_for_their_topic)
 target_link_libraries(stage_fanout PRIVATE belfry_fanout)

@@ -282,15 +282,40 @@ Test(fanout, the_database_goes_and_comes_back)
     close_bench(&b);
 }
 
+/* Nothing is taken, and so nothing is pushed, before there is a place for the outcomes. */
+Test(fanout, waits_for_its_topic_before_it_takes_anything)
+{
+    struct bench b;
+    open_bench(&b, "fanout_start");
+    struct world *w = &b.f->world;
+    make_devices(&b, 150);
+    world_delete_topic(w, w->receipts);
+    world_sleep_ms(500);
+    start(&b);
+    (void)make_batch(&b, "r1", 150, false);
+    world_sleep_ms(2500);
+    int64_t early = simulator_accepted(w, NULL);
+    cr_expect_eq(early, 0);
+    cr_expect_eq(world_count(w, "SELECT upper(unsent) FROM batches"), 150);
+    world_create_topic(w, w->receipts, 3);
+    world_wait_count(w, 0, "SELECT count(*) FROM batches");
+    printf("pushed without the topic: %lld, with it: %lld\n", (long long)early,
+           (long long)simulator_accepted(w, NULL));
+    cr_expect_eq(simulator_accepted(w, NULL), 150);
+    stop(&b);
+    close_bench(&b);
+}
+
 Test(fanout, outcomes_wait_for_their_topic)
 {
     struct bench b;
     open_bench(&b, "fanout_topic");
     struct world *w = &b.f->world;
     make_devices(&b, 150);
+    start(&b);
+    world_sleep_ms(1000);
     world_delete_topic(w, w->receipts);
     world_sleep_ms(500);
-    start(&b);
     (void)make_batch(&b, "r1", 150, false);
     world_wait_count(w, 1, "SELECT count(*) FROM batches WHERE isempty(unsent)");
     world_sleep_ms(3500); /* longer than the lease: it is renewed while the outcomes wait */
