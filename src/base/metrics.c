@@ -138,13 +138,12 @@ static bool name_is_new(const struct metrics *metrics, const struct metric_row *
     return true;
 }
 
+/* With the mutex held. */
 static struct metric_set *set_find(struct metrics *metrics, const struct metric_row *rows, size_t count)
 {
-    pthread_mutex_lock(&metrics->mutex);
     struct metric_set *set = metrics->sets;
     while (set != NULL && (set->rows != rows || set->count != count))
         set = set->next;
-    pthread_mutex_unlock(&metrics->mutex);
     return set;
 }
 
@@ -162,13 +161,9 @@ static bool numbers_make(struct metric_set *set)
     return made;
 }
 
-struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row *rows, size_t count)
+/* NULL: no memory. */
+static struct metric_set *set_new(struct metrics *metrics, const struct metric_row *rows, size_t count)
 {
-    if (metrics == NULL)
-        return NULL;
-    struct metric_set *same = set_find(metrics, rows, count);
-    if (same != NULL)
-        return same;
     struct metric_set *set = calloc(1, sizeof *set);
     if (set == NULL)
         return NULL;
@@ -187,10 +182,21 @@ struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row 
         set_free(set);
         return NULL;
     }
+    return set;
+}
+
+/* Looking and adding under one lock: two threads may bring the same table at the same moment. */
+struct metric_set *metrics_add(struct metrics *metrics, const struct metric_row *rows, size_t count)
+{
+    if (metrics == NULL)
+        return NULL;
     pthread_mutex_lock(&metrics->mutex);
-    assert(name_is_new(metrics, rows, count));
-    *metrics->last = set;
-    metrics->last = &set->next;
+    struct metric_set *set = set_find(metrics, rows, count);
+    if (set == NULL && (set = set_new(metrics, rows, count)) != NULL) {
+        assert(name_is_new(metrics, rows, count));
+        *metrics->last = set;
+        metrics->last = &set->next;
+    }
     pthread_mutex_unlock(&metrics->mutex);
     return set;
 }

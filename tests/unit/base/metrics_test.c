@@ -219,3 +219,41 @@ Test(metrics, threads_lose_no_update)
     buffer_done(&out);
     metrics_free(metrics);
 }
+
+static const struct metric_row shared_rows[] = {
+    {.name = "belfry_shared_total", .type = METRIC_COUNTER, .help = "Brought by two threads at once."}};
+
+struct bringing {
+    struct metrics *metrics;
+    pthread_barrier_t *barrier;
+    struct metric_set *set;
+};
+
+static void *bring(void *context)
+{
+    struct bringing *bringing = context;
+    pthread_barrier_wait(bringing->barrier);
+    bringing->set = metrics_add(bringing->metrics, shared_rows, 1);
+    return NULL;
+}
+
+Test(metrics, two_threads_may_bring_one_table_at_once)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct metrics *metrics = metrics_new();
+        pthread_barrier_t barrier;
+        pthread_t threads[2];
+        struct bringing bringing[2];
+        pthread_barrier_init(&barrier, NULL, 2);
+        for (int n = 0; n < 2; n++) {
+            bringing[n] = (struct bringing){.metrics = metrics, .barrier = &barrier};
+            cr_assert_eq(pthread_create(&threads[n], NULL, bring, &bringing[n]), 0);
+        }
+        for (int n = 0; n < 2; n++)
+            pthread_join(threads[n], NULL);
+        cr_assert_not_null(bringing[0].set);
+        cr_assert_eq(bringing[0].set, bringing[1].set);
+        pthread_barrier_destroy(&barrier);
+        metrics_free(metrics);
+    }
+}
