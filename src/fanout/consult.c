@@ -156,21 +156,6 @@ void consult_wait(struct fanout *fanout, int timeout_ms)
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
-/* The first ranges of from, at most want ordinals; returns how many ranges. */
-static size_t copy_prefix(const struct consult *from, size_t want, struct window_range *ranges)
-{
-    size_t count = 0;
-    while (count < from->range_count && want > 0) {
-        struct window_range range = from->ranges[count];
-        size_t length = (size_t)(range.stop - range.first);
-        if (length > want)
-            range.stop = range.first + (int32_t)want;
-        want -= length > want ? want : length;
-        ranges[count++] = range;
-    }
-    return count;
-}
-
 bool consult_is_urgent_next(struct fanout *fanout)
 {
     struct window_range first;
@@ -193,7 +178,7 @@ size_t consult_choose(struct fanout *fanout, size_t want, struct window_range *r
         if (consult->range_count == 0)
             continue;
         fanout->consulted = consult;
-        return copy_prefix(consult, want, ranges);
+        return held_copy_prefix(consult->ranges, consult->range_count, &want, ranges);
     }
     return 0;
 }

@@ -33,16 +33,8 @@ size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct wind
 {
     size_t count = 0;
     struct held *held = next_ready(fanout, urgent, -1);
-    for (; held != NULL && want > 0; held = next_ready(fanout, urgent, held->batch_id)) {
-        for (size_t i = 0; i < held->range_count && want > 0; i++) {
-            struct window_range range = held->ranges[i];
-            size_t length = (size_t)(range.stop - range.first);
-            if (length > want)
-                range.stop = range.first + (int32_t)want;
-            want -= length > want ? want : length;
-            ranges[count++] = range;
-        }
-    }
+    for (; held != NULL && want > 0; held = next_ready(fanout, urgent, held->batch_id))
+        count += held_copy_prefix(held->ranges, held->range_count, &want, ranges + count);
     return count;
 }
 

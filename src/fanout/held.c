@@ -135,3 +135,18 @@ void held_mark_lost(struct fanout *fanout, struct held *held)
     log_event(LOG_WARN, "FAN-LOST", "another process took the batch over", log_int("batch", held->batch_id),
               log_count("in_flight", held->in_flight));
 }
+
+size_t held_copy_prefix(const struct window_range *from, size_t from_count, size_t *want,
+                        struct window_range *to)
+{
+    size_t count = 0;
+    while (count<from_count && * want> 0) {
+        struct window_range range = from[count];
+        size_t length = (size_t)(range.stop - range.first);
+        if (length > *want)
+            range.stop = range.first + (int32_t)*want;
+        *want -= length > *want ? *want : length;
+        to[count++] = range;
+    }
+    return count;
+}

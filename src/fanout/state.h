@@ -196,6 +196,10 @@ void fanout_metrics_show(const struct fanout *fanout);
 
 /* ---- held.c -------------------------------------------------------------------------------------------- */
 
+/* The first of these ranges, at most *want ordinals, which is lowered; returns how many ranges were written.
+ */
+size_t held_copy_prefix(const struct window_range *from, size_t from_count, size_t *want,
+                        struct window_range *to);
 /* NULL when we do not hold it. */
 struct held *held_find(struct fanout *fanout, int64_t batch_id);
 /* NULL when there is no place left. */
