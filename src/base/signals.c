@@ -10,14 +10,36 @@
 static atomic_bool stopping;
 static atomic_bool reload;
 static atomic_uint reloads;
-static int stop_pipe[2] = {-1, -1};
+static atomic_int last_stop; /* the signal that came last */
+static atomic_uint stops;    /* signals that asked for the stop */
+static atomic_bool hurry_heard;
+static int stop_pipe[2] = {-1, -1}, hurry_pipe[2] = {-1, -1};
+
+static void mark(const int pipe[2])
+{
+    if (pipe[1] < 0)
+        return;
+    ssize_t written = write(pipe[1], "", 1);
+    (void)written;
+}
 
 static void mark_stopping(void)
 {
-    if (atomic_exchange(&stopping, true) || stop_pipe[1] < 0)
-        return;
-    ssize_t written = write(stop_pipe[1], "", 1);
-    (void)written;
+    if (!atomic_exchange(&stopping, true))
+        mark(stop_pipe);
+}
+
+/* The first drains. The second is said and ends the process: by whoever listens for that, else here. A third
+ * one waits for nobody. */
+static void on_stop(int number)
+{
+    atomic_store(&last_stop, number);
+    unsigned before = atomic_fetch_add(&stops, 1);
+    if (before > 1 || (before == 1 && !atomic_load(&hurry_heard)))
+        _exit(128 + number);
+    if (before == 1)
+        mark(hurry_pipe);
+    mark_stopping();
 }
 
 static void on_signal(int number)
@@ -27,15 +49,19 @@ static void on_signal(int number)
         atomic_fetch_add(&reloads, 1);
         return;
     }
-    if (atomic_load(&stopping))
-        _exit(128 + number);
-    mark_stopping();
+    on_stop(number);
+}
+
+static void open_pipe(int pipe[2])
+{
+    if (pipe[0] < 0 && pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0)
+        pipe[0] = pipe[1] = -1;
 }
 
 void signals_open(void)
 {
-    if (stop_pipe[0] < 0 && pipe2(stop_pipe, O_CLOEXEC | O_NONBLOCK) != 0)
-        stop_pipe[0] = stop_pipe[1] = -1;
+    open_pipe(stop_pipe);
+    open_pipe(hurry_pipe);
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
@@ -58,6 +84,17 @@ void signals_stop(void)
 int signals_stop_fd(void)
 {
     return stop_pipe[0];
+}
+
+int signals_hurry_fd(void)
+{
+    atomic_store(&hurry_heard, hurry_pipe[0] >= 0);
+    return hurry_pipe[0];
+}
+
+int signals_last(void)
+{
+    return atomic_load(&last_stop);
 }
 
 bool signals_take_reload(void)

@@ -53,9 +53,10 @@ static int say_help(const struct frame_program *program)
               "Environment: BELFRY_<SECTION>_<KEY>, upper case, dots as '_'. Durations 300ms 30s 15min 24h\n"
               "30d, sizes 64KiB 4MiB, booleans on off. A secret may be given as key_file = PATH.\n");
     config_help(&program->config, &out);
-    buffer_add_text(&out,
-                    "\nExit codes: 0 done, 1 failure, 2 usage or configuration, 3 audit found something,\n"
-                    "4 schema not usable, 5 fatal client error of Kafka.\n");
+    buffer_add_text(
+        &out, "\nExit codes: 0 done, 1 failure, 2 usage or configuration, 3 audit found something,\n"
+              "4 schema not usable, 5 fatal client error of Kafka, 128 + signal: cut short by a second\n"
+              "SIGTERM or SIGINT.\n");
     return print(stdout, &out, EXIT_DONE);
 }
 
@@ -154,11 +155,32 @@ static void reload_log_level(const struct frame *frame)
                   &fault);
 }
 
+/* The stop was asked for: waits for the end of the run, a second signal, or the end of its time. */
+static void watch_stop(const struct watchdog *watchdog, int hurry_fd)
+{
+    struct pollfd fds[2] = {{.fd = watchdog->done_fd, .events = POLLIN}, {.fd = hurry_fd, .events = POLLIN}};
+    int left = (int)(watchdog->frame->run->shutdown_timeout_ms + GRACE_MS);
+    int events = poll(fds, 2, left);
+    while (events < 0) /* a SIGHUP */
+        events = poll(fds, 2, left);
+    if (events == 0) {
+        log_event(LOG_ERROR, "RUN-STUCK", "did not drain in time, leaving now", log_int("after_ms", left));
+        _exit(EXIT_FAILED);
+    }
+    if (fds[0].revents != 0)
+        return;
+    int number = signals_last();
+    log_event(LOG_WARN, "RUN-CUT", "a second signal: leaving at once, what is under way is cut",
+              log_int("signal", number), log_int("exit_code", 128 + number));
+    _exit(128 + number);
+}
+
 static void *watch(void *context)
 {
     const struct watchdog *watchdog = context;
     struct pollfd fds[2] = {{.fd = watchdog->done_fd, .events = POLLIN},
                             {.fd = signals_stop_fd(), .events = POLLIN}};
+    int hurry_fd = signals_hurry_fd();
     unsigned reloads = 0; /* one that came before this thread counts too */
     while (poll(fds, 2, RELOAD_LOOK_MS) <= 0) {
         if (signals_reloads() != reloads) {
@@ -166,11 +188,8 @@ static void *watch(void *context)
             reload_log_level(watchdog->frame);
         }
     }
-    int left = (int)(watchdog->frame->run->shutdown_timeout_ms + GRACE_MS);
-    if (fds[0].revents == 0 && poll(fds, 1, left) == 0) {
-        log_event(LOG_ERROR, "RUN-STUCK", "did not drain in time, leaving now", log_int("after_ms", left));
-        _exit(EXIT_FAILED);
-    }
+    if (fds[0].revents == 0)
+        watch_stop(watchdog, hurry_fd);
     return NULL;
 }
 

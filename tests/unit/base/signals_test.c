@@ -46,11 +46,31 @@ static int two_stops(void)
     return 0;
 }
 
+static int heard(void)
+{
+    struct pollfd fd = {.events = POLLIN};
+    signals_open();
+    fd.fd = signals_hurry_fd();
+    raise(SIGTERM);
+    if (poll(&fd, 1, 0) != 0)
+        return 1;
+    raise(SIGINT);
+    return poll(&fd, 1, 0) == 1 && signals_last() == SIGINT ? 0 : 2;
+}
+
+static int three_stops(void)
+{
+    int wrong = heard();
+    raise(SIGTERM);
+    return wrong;
+}
+
 static int stop_from_inside(void)
 {
     signals_open();
     signals_stop();
     signals_stop();
+    raise(SIGTERM); /* the first of its kind */
     return signals_stopping() && stop_is_readable() ? 0 : 1;
 }
 
@@ -77,6 +97,12 @@ Test(signals, the_first_asks_for_a_stop)
 Test(signals, the_second_leaves_at_once)
 {
     cr_expect_eq(child_of(two_stops), 128 + SIGINT);
+}
+
+Test(signals, the_second_is_heard_and_the_third_waits_for_nobody)
+{
+    cr_expect_eq(child_of(heard), 0);
+    cr_expect_eq(child_of(three_stops), 128 + SIGTERM);
 }
 
 Test(signals, a_loop_may_ask_itself)

@@ -80,6 +80,14 @@ static enum status run_fatal(struct frame *frame, struct fault *fault)
     return ST_FATAL;
 }
 
+static enum status run_fatal_slowly(struct frame *frame, struct fault *fault)
+{
+    signals_stop();
+    log_event(LOG_ERROR, "TEST-FATAL", "leaving");
+    usleep(300 * 1000);
+    return run_fatal(frame, fault);
+}
+
 static enum status run_stuck(struct frame *frame, struct fault *fault)
 {
     (void)frame;
@@ -216,8 +224,21 @@ Test(frame, a_second_signal_leaves_at_once)
     cr_assert_not_null(child_says(child, "RUN-START"));
     kill(child->pid, SIGTERM);
     usleep(50 * 1000);
+    kill(child->pid, SIGINT);
+    cr_expect_eq(child_end(child), 128 + SIGINT);
+    cr_expect_not_null(strstr(child->text, "\"id\":\"RUN-CUT\""), "%s", child->text);
+    cr_expect_not_null(strstr(child->text, "\"signal\":2,\"exit_code\":130"), "%s", child->text);
+    free(child);
+}
+
+/* Leaving already, because of a fault: the first signal changes nothing. */
+Test(frame, a_signal_does_not_hide_the_fault)
+{
+    struct child *child = malloc(sizeof *child);
+    child_start(child, run_fatal_slowly, NULL, NULL);
+    cr_assert_not_null(child_says(child, "TEST-FATAL"));
     kill(child->pid, SIGTERM);
-    cr_expect_eq(child_end(child), 128 + SIGTERM);
+    cr_expect_eq(child_end(child), EXIT_KAFKA);
     free(child);
 }
 
