@@ -48,6 +48,16 @@ void db_params_reset(struct db_params *params);
 void db_params_begin(struct db_params *params, enum db_type type);
 void db_params_end(struct db_params *params);
 
+/* Rows of the caller's: an array of structs. */
+struct db_rows {
+    const void *at;
+    size_t count, bytes; /* bytes of one row: its sizeof */
+};
+
+/* One member of every row, at this offset in it, as an array parameter. The member is what the adder of the
+ * type takes: int32_t, int64_t (int8, time), bool, struct span, or the DB_UUID_BYTES bytes of a uuid. */
+void db_params_column(struct db_params *params, enum db_type type, const struct db_rows *rows, size_t offset);
+
 /* A span whose at is NULL is SQL NULL: a member that was not given. "" of no bytes is the empty text. */
 void db_params_text(struct db_params *params, struct span text);
 void db_params_bytea(struct db_params *params, struct span bytes);

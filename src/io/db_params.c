@@ -186,3 +186,42 @@ void db_params_uuid(struct db_params *params, const unsigned char uuid[DB_UUID_B
     struct span span = {(const char *)uuid, DB_UUID_BYTES};
     add_span(params, DB_UUID, span, -1);
 }
+
+static void add_member(struct db_params *params, enum db_type type, const void *member)
+{
+    switch (type) {
+    case DB_INT4:
+        db_params_int4(params, *(const int32_t *)member);
+        break;
+    case DB_INT8:
+        db_params_int8(params, *(const int64_t *)member);
+        break;
+    case DB_TIME:
+        db_params_time(params, *(const int64_t *)member);
+        break;
+    case DB_BOOL:
+        db_params_bool(params, *(const bool *)member);
+        break;
+    case DB_UUID:
+        db_params_uuid(params, member);
+        break;
+    case DB_TEXT:
+    case DB_BYTEA:
+    case DB_JSON:
+        add_span(params, type, *(const struct span *)member, -1);
+        break;
+    case DB_JSONB:
+        db_params_jsonb(params, *(const struct span *)member);
+        break;
+    case DB_TYPES:
+        break;
+    }
+}
+
+void db_params_column(struct db_params *params, enum db_type type, const struct db_rows *rows, size_t offset)
+{
+    db_params_begin(params, type);
+    for (size_t i = 0; i < rows->count; i++)
+        add_member(params, type, (const char *)rows->at + i * rows->bytes + offset);
+    db_params_end(params);
+}

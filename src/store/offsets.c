@@ -23,10 +23,8 @@ static void add_scope(struct db_params *params, const struct offsets_scope *scop
 
 static void add_partitions(struct db_params *params, const struct offsets_seat *seats, size_t count)
 {
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < count; i++)
-        db_params_int4(params, seats[i].partition);
-    db_params_end(params);
+    struct db_rows rows = {seats, count, sizeof *seats};
+    db_params_column(params, DB_INT4, &rows, offsetof(struct offsets_seat, partition));
 }
 
 /* Runs an UPDATE that names generations; every row must have been ours. Ends the parameters. */
@@ -106,39 +104,23 @@ enum status offsets_start(struct db *db, const struct offsets_scope *scope, cons
     struct db_params params;
     add_scope(&params, scope);
     add_partitions(&params, seats, count);
-    db_params_begin(&params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(&params, seats[i].generation);
-    db_params_end(&params);
-    db_params_begin(&params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(&params, seats[i].next_offset);
-    db_params_end(&params);
+    struct db_rows rows = {seats, count, sizeof *seats};
+    db_params_column(&params, DB_INT8, &rows, offsetof(struct offsets_seat, generation));
+    db_params_column(&params, DB_INT8, &rows, offsetof(struct offsets_seat, next_offset));
     return run_fenced(db, &start, &params, count, fault);
-}
-
-/* One int8 column of the parts. */
-static void add_column(struct db_params *params, const struct offsets_part *parts, size_t count, size_t at)
-{
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, *(const int64_t *)(const void *)((const char *)&parts[i] + at));
-    db_params_end(params);
 }
 
 void offsets_params(struct db_params *params, const struct offsets_part *parts, size_t count)
 {
     assert(count >= 1 && count <= OFFSET_PARTS_MAX);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < count; i++)
-        db_params_int4(params, parts[i].partition);
-    db_params_end(params);
-    add_column(params, parts, count, offsetof(struct offsets_part, generation));
-    add_column(params, parts, count, offsetof(struct offsets_part, start));
-    add_column(params, parts, count, offsetof(struct offsets_part, end));
-    add_column(params, parts, count, offsetof(struct offsets_part, records));
-    add_column(params, parts, count, offsetof(struct offsets_part, tombstones));
-    add_column(params, parts, count, offsetof(struct offsets_part, dead_letters));
+    struct db_rows rows = {parts, count, sizeof *parts};
+    db_params_column(params, DB_INT4, &rows, offsetof(struct offsets_part, partition));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, generation));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, start));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, end));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, records));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, tombstones));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct offsets_part, dead_letters));
 }
 
 enum status offsets_commit(struct db *db, const struct offsets_scope *scope, const struct offsets_part *parts,
@@ -148,7 +130,8 @@ enum status offsets_commit(struct db *db, const struct offsets_scope *scope, con
     add_scope(&params, scope);
     db_params_int4(&params, (int32_t)count);
     offsets_params(&params, parts, count);
-    add_column(&params, parts, count, offsetof(struct offsets_part, events));
+    struct db_rows rows = {parts, count, sizeof *parts};
+    db_params_column(&params, DB_INT8, &rows, offsetof(struct offsets_part, events));
     return run_fenced(db, &commit, &params, count, fault);
 }
 

@@ -5,47 +5,29 @@
 
 #include "store/sql.h"
 
-static void add_identities(struct db_params *params, const struct outcome_batch *batch)
-{
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < batch->item_count; i++)
-        db_params_int8(params, batch->items[i].dispatch_id);
-    db_params_end(params);
-    db_params_begin(params, DB_UUID);
-    for (size_t i = 0; i < batch->item_count; i++)
-        db_params_uuid(params, batch->items[i].notification_id.bytes);
-    db_params_end(params);
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < batch->item_count; i++)
-        db_params_int8(params, batch->items[i].device_id);
-    db_params_end(params);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < batch->item_count; i++)
-        db_params_int4(params, batch->items[i].outcomes);
-    db_params_end(params);
-}
-
 /* State, error and ticket of one of the two ends of every item. */
-static void add_ends(struct db_params *params, const struct outcome_batch *batch, size_t which)
+static void add_ends(struct db_params *params, const struct db_rows *items, size_t which)
 {
     db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < batch->item_count; i++) {
-        const struct outcome_end *end = (const void *)((const char *)&batch->items[i] + which);
+    for (size_t i = 0; i < items->count; i++) {
+        const struct outcome_end *end = (const void *)((const char *)items->at + i * items->bytes + which);
         db_params_text(params, span_of(end->moves ? dispatch_state_name(end->state) : NULL));
     }
     db_params_end(params);
-    db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < batch->item_count; i++) {
-        const struct outcome_end *end = (const void *)((const char *)&batch->items[i] + which);
-        db_params_text(params, end->error);
-    }
-    db_params_end(params);
-    db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < batch->item_count; i++) {
-        const struct outcome_end *end = (const void *)((const char *)&batch->items[i] + which);
-        db_params_text(params, end->ticket);
-    }
-    db_params_end(params);
+    db_params_column(params, DB_TEXT, items, which + offsetof(struct outcome_end, error));
+    db_params_column(params, DB_TEXT, items, which + offsetof(struct outcome_end, ticket));
+}
+
+static void add_items(struct db_params *params, const struct outcome_batch *batch)
+{
+    struct db_rows items = {batch->items, batch->item_count, sizeof *batch->items};
+    db_params_column(params, DB_INT8, &items, offsetof(struct outcome_item, dispatch_id));
+    db_params_column(params, DB_UUID, &items, offsetof(struct outcome_item, notification_id));
+    db_params_column(params, DB_INT8, &items, offsetof(struct outcome_item, device_id));
+    db_params_column(params, DB_INT4, &items, offsetof(struct outcome_item, outcomes));
+    add_ends(params, &items, offsetof(struct outcome_item, queued));
+    add_ends(params, &items, offsetof(struct outcome_item, unconfirmed));
+    db_params_column(params, DB_TIME, &items, offsetof(struct outcome_item, sent_at_us));
 }
 
 enum status outcome_apply(struct db *db, struct db_params *params, const struct outcome_batch *batch,
@@ -57,13 +39,7 @@ enum status outcome_apply(struct db *db, struct db_params *params, const struct 
     db_params_text(params, span_of(batch->scope->group_id));
     db_params_text(params, span_of(batch->scope->topic));
     offsets_params(params, batch->parts, batch->part_count);
-    add_identities(params, batch);
-    add_ends(params, batch, offsetof(struct outcome_item, queued));
-    add_ends(params, batch, offsetof(struct outcome_item, unconfirmed));
-    db_params_begin(params, DB_TIME);
-    for (size_t i = 0; i < batch->item_count; i++)
-        db_params_time(params, batch->items[i].sent_at_us);
-    db_params_end(params);
+    add_items(params, batch);
     db_params_int8(params, batch->receipt_delay_ms);
     enum status status = db_run(db, &statement, params, &result, fault);
     if (status != ST_OK)

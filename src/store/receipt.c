@@ -9,12 +9,15 @@
 
 enum { PARAMS_BYTES_MAX = 8 << 20 };
 
-static void add_batches(struct db_params *params, const struct receipt_lease *lease)
+static void add_batches(struct db_params *params, const struct receipt_lease *lease, size_t member)
 {
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < lease->count; i++)
-        db_params_int8(params, lease->batches[i].batch_id);
-    db_params_end(params);
+    db_params_column(params, DB_INT8, &(struct db_rows){lease->batches, lease->count, sizeof *lease->batches},
+                     member);
+}
+
+static void add_batch_ids(struct db_params *params, const struct receipt_lease *lease)
+{
+    add_batches(params, lease, offsetof(struct receipt_batch, batch_id));
 }
 
 enum status receipt_lease(struct db *db, struct receipt_lease *lease, struct fault *fault)
@@ -61,7 +64,7 @@ enum status receipt_renew(struct db *db, const struct receipt_lease *lease, int6
     db_params_init(&params, PARAMS_BYTES_MAX);
     db_params_int8(&params, lease->owner);
     db_params_int8(&params, lease->lease_ms);
-    add_batches(&params, lease);
+    add_batch_ids(&params, lease);
     enum status status = run_counted(db, &statement, &params, held, fault);
     db_params_done(&params);
     return status;
@@ -81,7 +84,7 @@ enum status receipt_due(struct db *db, const struct receipt_lease *lease, struct
     struct db_result *result = NULL;
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
-    add_batches(&params, lease);
+    add_batch_ids(&params, lease);
     db_params_text(&params, after);
     db_params_int4(&params, RECEIPT_ROWS_MAX);
     enum status status = db_run(db, &statement, &params, &result, fault);
@@ -108,14 +111,9 @@ enum status receipt_due(struct db *db, const struct receipt_lease *lease, struct
 
 static void add_findings(struct db_params *params, const struct receipt_finding *findings, size_t count)
 {
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, findings[i].dispatch_id);
-    db_params_end(params);
-    db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < count; i++)
-        db_params_text(params, findings[i].ticket);
-    db_params_end(params);
+    struct db_rows rows = {findings, count, sizeof *findings};
+    db_params_column(params, DB_INT8, &rows, offsetof(struct receipt_finding, dispatch_id));
+    db_params_column(params, DB_TEXT, &rows, offsetof(struct receipt_finding, ticket));
     db_params_begin(params, DB_TEXT);
     for (size_t i = 0; i < count; i++) {
         const char *state = findings[i].settled ? dispatch_state_name(findings[i].state) : NULL;
@@ -158,7 +156,7 @@ enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int
     static const struct db_statement statement = {.name = "receipts_expire", .sql = sql_receipts_expire};
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
-    add_batches(&params, lease);
+    add_batch_ids(&params, lease);
     db_params_int8(&params, max_age_ms);
     enum status status = run_counted(db, &statement, &params, expired, fault);
     db_params_done(&params);
@@ -173,11 +171,8 @@ enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     db_params_int8(&params, lease->owner);
-    add_batches(&params, lease);
-    db_params_begin(&params, DB_INT8);
-    for (size_t i = 0; i < lease->count; i++)
-        db_params_int8(&params, lease->batches[i].version);
-    db_params_end(&params);
+    add_batch_ids(&params, lease);
+    add_batches(&params, lease, offsetof(struct receipt_batch, version));
     db_params_int8(&params, interval_ms);
     enum status status = db_run(db, &statement, &params, &result, fault);
     db_params_done(&params);

@@ -15,22 +15,11 @@ static void add_origins(struct db_params *params, const struct replay_origin *or
 {
     assert(count <= REPLAYS_MAX);
     db_params_init(params, PARAMS_BYTES_MAX);
-    db_params_begin(params, DB_TEXT);
-    for (size_t i = 0; i < count; i++)
-        db_params_text(params, origins[i].topic);
-    db_params_end(params);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < count; i++)
-        db_params_int4(params, origins[i].partition);
-    db_params_end(params);
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, origins[i].offset);
-    db_params_end(params);
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, origins[i].timestamp_ms);
-    db_params_end(params);
+    struct db_rows rows = {origins, count, sizeof *origins};
+    db_params_column(params, DB_TEXT, &rows, offsetof(struct replay_origin, topic));
+    db_params_column(params, DB_INT4, &rows, offsetof(struct replay_origin, partition));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct replay_origin, offset));
+    db_params_column(params, DB_INT8, &rows, offsetof(struct replay_origin, timestamp_ms));
 }
 
 enum status replays_find(struct db *db, const struct replay_origin *origins, size_t count, bool *done,

@@ -8,26 +8,15 @@
 
 static void add_ids(struct db_params *params, const int64_t *ids, size_t count)
 {
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, ids[i]);
-    db_params_end(params);
+    db_params_column(params, DB_INT8, &(struct db_rows){ids, count, sizeof *ids}, 0);
 }
 
 static void add_ranges(struct db_params *params, const struct window_range *ranges, size_t count)
 {
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(params, ranges[i].batch_id);
-    db_params_end(params);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < count; i++)
-        db_params_int4(params, ranges[i].first);
-    db_params_end(params);
-    db_params_begin(params, DB_INT4);
-    for (size_t i = 0; i < count; i++)
-        db_params_int4(params, ranges[i].stop);
-    db_params_end(params);
+    struct db_rows rows = {ranges, count, sizeof *ranges};
+    db_params_column(params, DB_INT8, &rows, offsetof(struct window_range, batch_id));
+    db_params_column(params, DB_INT4, &rows, offsetof(struct window_range, first));
+    db_params_column(params, DB_INT4, &rows, offsetof(struct window_range, stop));
 }
 
 /* Every statement but window_recipients begins with the owner. */
@@ -104,14 +93,9 @@ enum status batch_release(const struct window_scope *scope, const struct batch_r
 {
     static const struct db_statement statement = {.name = "batch_release", .sql = sql_batch_release};
     struct db_params *params = begin(scope);
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < releases->count; i++)
-        db_params_int8(params, releases->batches[i].batch_id);
-    db_params_end(params);
-    db_params_begin(params, DB_BOOL);
-    for (size_t i = 0; i < releases->count; i++)
-        db_params_bool(params, releases->batches[i].settled);
-    db_params_end(params);
+    struct db_rows rows = {releases->batches, releases->count, sizeof *releases->batches};
+    db_params_column(params, DB_INT8, &rows, offsetof(struct batch_release, batch_id));
+    db_params_column(params, DB_BOOL, &rows, offsetof(struct batch_release, settled));
     add_ranges(params, releases->ranges, releases->range_count);
     return db_run(scope->db, &statement, params, NULL, fault);
 }

@@ -113,6 +113,46 @@ Test(db_params, array_header_nulls_and_count)
     db_params_done(&params);
 }
 
+/* The same bytes as the adders', for every type. */
+Test(db_params, column_is_one_member_of_every_row)
+{
+    static const struct {
+        unsigned char id[DB_UUID_BYTES];
+        int64_t number, time;
+        struct span text;
+        int32_t small;
+        bool flag;
+    } rows[2] = {{{1, 2}, INT64_MIN, -1, {NULL, 0}, -7, true}, {{3}, 1, 2, {"{}", 2}, 7, false}};
+    struct db_rows of = {rows, 2, sizeof rows[0]};
+    struct db_params by_column, by_adder;
+    db_params_init(&by_column, 4000);
+    db_params_init(&by_adder, 4000);
+#define COMPARE(type, adder, member)                                                                         \
+    db_params_column(&by_column, type, &of, (size_t)((const char *)&rows[0].member - (const char *)rows));   \
+    db_params_begin(&by_adder, type);                                                                        \
+    for (size_t i = 0; i < 2; i++)                                                                           \
+        adder(&by_adder, rows[i].member);                                                                    \
+    db_params_end(&by_adder)
+    COMPARE(DB_TEXT, db_params_text, text);
+    COMPARE(DB_INT4, db_params_int4, small);
+    COMPARE(DB_INT8, db_params_int8, number);
+    COMPARE(DB_BOOL, db_params_bool, flag);
+    COMPARE(DB_BYTEA, db_params_bytea, text);
+    COMPARE(DB_TIME, db_params_time, time);
+    COMPARE(DB_UUID, db_params_uuid, id);
+    COMPARE(DB_JSON, db_params_json, text);
+    COMPARE(DB_JSONB, db_params_jsonb, text);
+#undef COMPARE
+    cr_assert_eq(by_column.count, DB_TYPES);
+    cr_assert_eq(by_column.count, by_adder.count);
+    cr_assert_arr_eq(by_column.types, by_adder.types, DB_TYPES * sizeof by_adder.types[0]);
+    cr_assert_arr_eq(by_column.lengths, by_adder.lengths, DB_TYPES * sizeof by_adder.lengths[0]);
+    cr_assert_eq(by_column.bytes.bytes, by_adder.bytes.bytes);
+    cr_assert_arr_eq(by_column.bytes.at, by_adder.bytes.at, by_adder.bytes.bytes);
+    db_params_done(&by_column);
+    db_params_done(&by_adder);
+}
+
 Test(db_params, limits_mark_the_whole)
 {
     struct db_params params;
