@@ -1,6 +1,7 @@
 /* /livez, /readyz and /metrics on a port of their own, from a thread of their own, so that they answer
  * whatever the loops do. /livez: 200 while the process runs. /readyz: 200 or 503, and the reasons as JSON
- * (base/readiness.h). /metrics: Prometheus text. Anything else 404; other methods than GET and HEAD 405. */
+ * (base/readiness.h). /metrics: Prometheus text; belfry_ready is what /readyz would say. Anything else 404;
+ * other methods than GET and HEAD 405. */
 #ifndef BELFRY_IO_ADMIN_H
 #define BELFRY_IO_ADMIN_H
 

@@ -17,9 +17,13 @@
 
 enum { CONNECTIONS_MAX = 64, TEXT_BYTES_MAX = 4 * 1024 * 1024 };
 
+static const struct metric_row metric_rows[] = {
+    {.name = "belfry_ready", .help = "1 when /readyz answers 200, else 0.", .type = METRIC_GAUGE}};
+
 struct admin {
     struct http_server *server;
     struct metrics *metrics;
+    struct metric_set *own;
     struct readiness *readiness;
     pthread_t thread;
     int end_fd;
@@ -35,6 +39,13 @@ static void reply_text(struct http_request *request, int status, const char *typ
                                      .field_count = 1};
     http_request_reply(request, &reply);
     buffer_done(text);
+}
+
+static bool is_ready(struct admin *admin, struct buffer *reasons)
+{
+    if (signals_stopping())
+        readiness_leave(admin->readiness);
+    return readiness_check(admin->readiness, reasons);
 }
 
 static void handle(void *context, struct http_request *request)
@@ -62,12 +73,11 @@ static void handle(void *context, struct http_request *request)
         buffer_add_text(&text, "alive\n");
         reply_text(request, 200, TYPE_TEXT, &text);
     } else if (metrics) {
+        metric_put(admin->own, 0, 0, is_ready(admin, NULL) ? 1 : 0);
         metrics_write(admin->metrics, &text);
         reply_text(request, 200, TYPE_TEXT, &text);
     } else {
-        if (signals_stopping())
-            readiness_leave(admin->readiness);
-        bool good = readiness_check(admin->readiness, &text);
+        bool good = is_ready(admin, &text);
         reply_text(request, good ? 200 : 503, TYPE_JSON, &text);
     }
 }
@@ -94,6 +104,7 @@ enum status admin_open(const struct admin_options *options, struct admin **out, 
         return ST_STOP;
     }
     admin->metrics = options->metrics;
+    admin->own = metrics_add(options->metrics, metric_rows, sizeof metric_rows / sizeof *metric_rows);
     admin->readiness = options->readiness;
     admin->end_fd = eventfd(0, EFD_CLOEXEC);
     const struct http_server_options server = {.listen = options->listen,

@@ -17,10 +17,14 @@ struct wanted {
 
 static const struct wanted dispatcher_wants[] = {
     {"belfry_build_info{", 1},
+    {"belfry_ready", 1},
     {"belfry_ingest_records_total{topic=\"events\"}", 42}, /* 40 good, one twice, one that is no JSON */
     {"belfry_dead_letters_total{code=\"json\"}", 1},
     {"belfry_dead_letters_total{code=\"field\"}", 0},
     {"belfry_duplicates_total", 1},
+    {"belfry_duplicate_mismatch_total", 0},
+    {"belfry_lost_offsets_total", 0},
+    {"belfry_ingest_unknown_sqlstate_total", 0},
     {"belfry_notifications_total", 40},
     {"belfry_dispatches_total", 40},
     {"belfry_tombstones_total", 0},
@@ -41,7 +45,9 @@ static const struct wanted dispatcher_wants[] = {
     {"belfry_fanout_outcomes_owed", 0},
     {"belfry_batches_oldest_seconds{urgency=\"urgent\"}", 0},
     {"belfry_batches_oldest_seconds{urgency=\"normal\"}", 0},
+    {"belfry_fanout_risked_total", 0},
     {"belfry_provider_breaker_state", 0},
+    {"belfry_provider_credential_faults_total", 0},
     {"belfry_provider_requests_total{answer=\"data\"}", SOME},
     {"belfry_provider_requests_total{answer=\"away\"}", 0},
     {"belfry_provider_request_seconds_count", SOME},
@@ -55,12 +61,15 @@ static const struct wanted dispatcher_wants[] = {
 
 static const struct wanted reconciler_wants[] = {
     {"belfry_build_info{", 1},
+    {"belfry_ready", 1},
     {"belfry_receipts_records_total", 40},
     {"belfry_outcomes_total{result=\"sent\"}", 40},
     {"belfry_receipts_dead_letters_total{code=\"json\"}", 0},
     {"belfry_drain_batch_records_count", SOME},
     {"belfry_reconcile_stage_seconds_count{stage=\"drain\"}", SOME},
     {"belfry_reconcile_stage_in_flight{stage=\"drain\"}", 0},
+    {"belfry_receipts_lost_records_total", 0},
+    {"belfry_receipt_credential_faults_total", 0},
     {"belfry_receipts_lag_records", 0},
     {"belfry_receipts_partition_lag_records{partition=\"0\"}", 0},
     {"belfry_receipts_partition_lag_records{partition=\"1\"}", 0},
@@ -76,6 +85,7 @@ static const struct wanted reconciler_wants[] = {
 
 static const struct wanted reader_wants[] = {
     {"belfry_build_info{", 1},
+    {"belfry_ready", 1},
     {"belfry_http_requests_total{status=\"401\"}", 1},
     {"belfry_http_request_seconds_count", 1},
     {"belfry_refusals_total{code=\"token_missing\"}", 1},

@@ -74,7 +74,9 @@ Test(admin, says_alive_ready_and_counts)
     expect(&fixture, "GET", "/livez", "HTTP/1.1 200 ", "alive\n");
     expect(&fixture, "GET", "/readyz", "HTTP/1.1 503 ",
            "\r\n\r\n{\"ready\":false,\"reasons\":[{\"part\":\"database\",\"reason\":\"starting\"}]");
+    expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "\nbelfry_ready 0\n");
     readiness_ready(fixture.readiness, slot);
+    expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "\nbelfry_ready 1\n");
     expect(&fixture, "GET", "/readyz", "HTTP/1.1 200 ", "\r\n\r\n{\"ready\":true,\"reasons\":[],");
     expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "\nbelfry_test_total 3\n");
     expect(&fixture, "GET", "/metrics", "HTTP/1.1 200 ", "text/plain; version=0.0.4; charset=utf-8");

@@ -1,0 +1,6 @@
+# deploy/README.md, the operator's page, as far as a machine can run it: dispatcher_6_….
+add_test(NAME dispatcher_6_install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install_test ${PROJECT_SOURCE_DIR} ${CMAKE_BINARY_DIR})
+belfry_test_properties(dispatcher_6_install system 60 TRUE)
+# Needs no service; with promtool it also tests the rules.
+add_test(NAME dispatcher_6_alerts COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/alerts_test ${PROJECT_SOURCE_DIR})
+set_tests_properties(dispatcher_6_alerts PROPERTIES LABELS unit TIMEOUT 60)
