@@ -21,11 +21,12 @@ struct ingest;
 /* Everything pointed at must live until ingest_free. */
 struct ingest_setup {
     const struct ingest_settings *settings; /* [ingest] */
-    const struct topics_settings *topics;   /* [topics] events, devices, dlq */
-    const struct db_settings *database;     /* for ingest's own connection */
-    const struct config_pairs *kafka;       /* [kafka]; group.id is among them */
-    struct handover *handover;              /* NULL: batches are left in the table for others' fan-out */
-    int64_t owner;                          /* of this process (owner_make) */
+    const struct topics_settings
+        *topics;                        /* [topics] events, devices, dlq; settled_topic: whether it is set */
+    const struct db_settings *database; /* for ingest's own connection */
+    const struct config_pairs *kafka;   /* [kafka]; group.id is among them */
+    struct handover *handover;          /* NULL: batches are left in the table for others' fan-out */
+    int64_t owner;                      /* of this process (owner_make) */
     int64_t push_max_age_ms,
         lease_ms;                /* [fanout]: older events notify nobody; lease of what is handed over */
     int64_t shutdown_timeout_ms; /* [run] */

@@ -46,6 +46,10 @@ bool dispatch_state_parse(struct span name, enum dispatch_state *state);
 bool dispatch_may_move(enum dispatch_state from, const char *from_error, enum dispatch_state to,
                        const char *to_error);
 
+/* A settled outcome's version: what comes later for the same dispatch has a higher one. 0 where the state is
+ * not final; 1 for failed/Unconfirmed, the only final state that gives way; 2 for the others. */
+int dispatch_version(enum dispatch_state state, const char *error);
+
 /* The codes of ours; any other text is the provider's own. */
 #define DISPATCH_INVALID_TOKEN        "InvalidToken"
 #define DISPATCH_MESSAGE_TOO_BIG      "MessageTooBig"

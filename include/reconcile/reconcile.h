@@ -25,11 +25,13 @@ struct reconcile_setup {
     const struct db_settings *database;        /* for each of the three connections */
     const struct config_pairs *kafka;          /* [kafka]; group.id among them */
     const char *receipts_topic, *dlq_topic;    /* [topics] receipts, receipts_dlq */
+    const char *settled_topic;                 /* [topics] settled_topic; "" or NULL: off */
     int64_t owner;                             /* random per process start: owner_make() */
     int64_t shutdown_timeout_ms;               /* [run] shutdown_timeout */
     const struct clock *clock;                 /* NULL: clock_system */
     struct metrics *metrics;                   /* NULL: none */
-    struct readiness *readiness;               /* NULL: none; adds slots "drain", "poll", "settle" */
+    struct readiness *readiness;               /* NULL: none; adds slots "drain", "poll", "settle",
+                                                  and with a settled_topic "publish" */
 };
 
 /* Everything pointed at must live until reconcile_free; connects to nothing yet. ST_FATAL: no memory;

@@ -22,6 +22,7 @@ struct claim_settings {
     int devices_per_user_max;   /* the newest by last_seen */
     int64_t push_max_age_ms;    /* events whose event_at is older notify nobody's phone: suppressed/Expired */
     int64_t lease_ms;           /* of batches taken in memory */
+    bool announce;              /* what is suppressed at once goes to settled_outbox too */
     size_t params_bytes_max;    /* 0: 64 MiB */
 };
 

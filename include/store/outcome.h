@@ -39,6 +39,7 @@ struct outcome_batch {
     const struct outcome_item *items; /* distinct (dispatch, notification, device); may be none */
     size_t item_count;
     int64_t receipt_delay_ms; /* from the send to the first look for its receipt */
+    bool announce;            /* final states go to settled_outbox too */
 };
 
 struct outcome_counts {

@@ -4,6 +4,7 @@
 #ifndef BELFRY_STORE_RECEIPT_H
 #define BELFRY_STORE_RECEIPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,7 @@ struct receipt_lease {
     int64_t lease_ms;
     struct receipt_batch batches[RECEIPT_BATCHES_MAX];
     size_t count;
+    bool announce; /* what expires for want of a ticket goes to settled_outbox too */
 };
 
 /* Takes up to RECEIPT_BATCHES_MAX due batches that nobody has leased, oldest first; lease->owner and lease_ms
@@ -71,6 +73,7 @@ struct receipt_answer {
     const struct receipt_finding *findings;
     size_t count;
     int64_t max_age_ms; /* receipt_max_age */
+    bool announce;      /* final states go to settled_outbox too */
 };
 
 struct receipt_counts {

@@ -8,6 +8,7 @@
 -- $1 group $2 topic $3 parts · $4-$12 one row a part · $13 events · $14-$28 one row an event
 -- $29 recipients · $30-$33 one row a recipient · $34 devices a user · $35 push_max_age ms
 -- $36 owner, null: the batches stay free · $37 lease ms · $38 SHA-256 of each recipient's user id
+-- $39 whether what is suppressed at once, and so final, goes to settled_outbox too
 WITH parts AS MATERIALIZED (
     SELECT * FROM ROWS FROM (unnest($4::int4[]), unnest($5::int8[]), unnest($6::int8[]), unnest($7::int8[]),
                              unnest($8::int8[]), unnest($9::int8[]), unnest($10::int8[]), unnest($11::int8[]),
@@ -90,6 +91,14 @@ WITH parts AS MATERIALIZED (
     FROM ok CROSS JOIN targets t
     ORDER BY t.batch_id, t.ordinal
     RETURNING id
+), announced AS (
+    INSERT INTO settled_outbox (dispatch_id, record)
+    SELECT t.batch_id << 20 | t.ordinal,
+           belfry_settled_record(t.batch_id << 20 | t.ordinal, t.id, f.workspace_id, f.user_id, t.device_id,
+                                 'suppressed', t.suppress, ok.at)
+    FROM ok CROSS JOIN targets t JOIN fresh f ON f.id = t.id
+    WHERE $39::bool AND t.suppress IS NOT NULL
+    ORDER BY t.batch_id, t.ordinal
 ), handed AS (
     INSERT INTO batches (id, owner, urgent, unsent, leased_until, created_at)
     SELECT t.batch_id, $36::int8, t.urgent, int4multirange(int4range(0, t.unsent)),

@@ -6,7 +6,7 @@
 --   $14-$16 state, error, ticket it ends in when it now stands at `queued` (state NULL: it does not move)
 --   $17-$19 the same when it now stands at failed/Unconfirmed
 --   $20 when the provider took it, by the dispatcher's clock (where $14 or $17 is `sent`)
---   $21 receipt_delay in milliseconds
+--   $21 receipt_delay in milliseconds · $22 whether final states go to settled_outbox too
 -- One row: held, then how many dispatches became sent, failed, suppressed, how many outcomes moved
 -- nothing, how many found no dispatch, how many tokens were disabled. Not held: nothing moved, the counts
 -- mean nothing. Rows are locked here and in receipts_apply.sql in one order: offsets, dispatches,
@@ -65,6 +65,16 @@ WITH parts AS MATERIALIZED (
     ORDER BY m.id >> 20
     ON CONFLICT (batch_id) DO UPDATE SET due_at = least(r.due_at, excluded.due_at), version = r.version + 1
     RETURNING r.batch_id
+), announced AS (
+    INSERT INTO settled_outbox (dispatch_id, record)
+    SELECT m.id, belfry_settled_record(m.id, m.notification_id, n.workspace_id, n.recipient_user_id, m.device_id,
+                                       m.state, m.error, ok.at)
+    FROM ok
+    CROSS JOIN moved m
+    CROSS JOIN LATERAL (
+        SELECT x.workspace_id, x.recipient_user_id FROM notifications x WHERE x.id = m.notification_id LIMIT 1
+    ) AS n
+    WHERE $22::bool AND m.state <> 'sent'
 ), gone AS MATERIALIZED (
     SELECT m.device_id, n.recipient_user_id AS user_id, max(m.queued_at) AS queued_at
     FROM moved m

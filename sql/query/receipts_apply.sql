@@ -1,6 +1,6 @@
 -- One answered chunk of receipts into final states. One element each: $1 dispatch, $2 the ticket asked
 -- for, $3 the state its receipt gives (NULL: no receipt), $4 the receipt's error · $5 receipt_max_age in
--- milliseconds. Guarded by state and ticket, so another poller's answer, or a replay, changes nothing.
+-- milliseconds · $6 whether final states go to settled_outbox too. Guarded by state and ticket, so another poller's answer, or a replay, changes nothing.
 -- Without a receipt the row stays `sent`, or expires when it was queued longer ago than receipt_max_age:
 -- the provider has forgotten it. One row: how many became delivered, receipt_error, expired, how many
 -- tokens were disabled.
@@ -24,7 +24,16 @@ WITH items AS MATERIALIZED (
     SET state = l.to_state, error = l.error, updated_at = clock_timestamp()
     FROM locked l
     WHERE d.id = l.id AND l.to_state IN ('delivered', 'receipt_error', 'expired')
-    RETURNING d.id, d.state, d.error, d.notification_id, d.device_id, d.queued_at
+    RETURNING d.id, d.state, d.error, d.notification_id, d.device_id, d.queued_at, d.updated_at
+), announced AS (
+    INSERT INTO settled_outbox (dispatch_id, record)
+    SELECT m.id, belfry_settled_record(m.id, m.notification_id, n.workspace_id, n.recipient_user_id, m.device_id,
+                                       m.state, m.error, m.updated_at)
+    FROM moved m
+    CROSS JOIN LATERAL (
+        SELECT x.workspace_id, x.recipient_user_id FROM notifications x WHERE x.id = m.notification_id LIMIT 1
+    ) AS n
+    WHERE $6::bool
 ), gone AS MATERIALIZED (
     SELECT m.device_id, n.recipient_user_id AS user_id, max(m.queued_at) AS queued_at
     FROM moved m

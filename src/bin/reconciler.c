@@ -23,6 +23,7 @@ static enum status run(struct frame *frame, struct fault *fault)
                                     .kafka = &settings->kafka.properties,
                                     .receipts_topic = settings->topics.receipts,
                                     .dlq_topic = settings->topics.receipts_dlq,
+                                    .settled_topic = settings->topics.settled_topic,
                                     .owner = owner_make(),
                                     .shutdown_timeout_ms = frame->run->shutdown_timeout_ms,
                                     .clock = &frame->clock,

@@ -393,9 +393,11 @@ enum status ingest_run(struct ingest *ingest, struct fault *fault)
 static enum status make_parts(struct ingest *ingest, struct fault *fault)
 {
     const struct ingest_settings *settings = ingest->setup.settings;
+    const char *settled_topic = ingest->setup.topics->settled_topic;
     struct claim_settings claim = {.scope = ingest_scope(ingest, TOPIC_EVENTS),
                                    .devices_per_user_max = (int)settings->devices_per_user_max,
                                    .push_max_age_ms = ingest->setup.push_max_age_ms,
+                                   .announce = settled_topic != NULL && settled_topic[0] != '\0',
                                    .lease_ms = ingest->setup.lease_ms};
     struct offsets_scope devices = ingest_scope(ingest, TOPIC_DEVICES);
     ingest->claim = claim_new(&claim);

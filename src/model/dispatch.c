@@ -46,3 +46,10 @@ bool dispatch_may_move(enum dispatch_state from, const char *from_error, enum di
         return moves[DISPATCH_QUEUED][to] && !is_unconfirmed(to, to_error);
     return moves[from][to];
 }
+
+int dispatch_version(enum dispatch_state state, const char *error)
+{
+    if (state == DISPATCH_QUEUED || state == DISPATCH_SENT)
+        return 0;
+    return is_unconfirmed(state, error) ? 1 : 2;
+}

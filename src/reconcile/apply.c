@@ -99,6 +99,7 @@ static enum status build(struct drain *drain, size_t end, struct outcome_batch *
     input->items = fold.items;
     input->item_count = fold.count;
     input->receipt_delay_ms = drain->session.setup->settings->receipt_delay_ms;
+    input->announce = reconcile_announces(drain->session.setup);
     return ST_OK;
 }
 

@@ -322,7 +322,8 @@ static enum status stage_apply(void *context, struct fault *fault)
     struct receipt_counts counts;
     struct receipt_answer answer = {.findings = poll->findings,
                                     .count = poll->row_count,
-                                    .max_age_ms = session->setup->settings->receipt_max_age_ms};
+                                    .max_age_ms = session->setup->settings->receipt_max_age_ms,
+                                    .announce = reconcile_announces(session->setup)};
     enum status status = receipt_apply(session->db, &answer, &counts, fault);
     if (status == ST_REJECT) {
         /* Receipts are asked for again, so nothing is lost by leaving these for the next pass. */
@@ -401,6 +402,7 @@ enum status poll_new(const struct reconcile_setup *setup, struct metric_set *met
         (struct session){.name = "poll", .metrics = metrics, .wait = session_wait, .context = made};
     made->lease.owner = setup->owner;
     made->lease.lease_ms = setup->settings->lease_ms;
+    made->lease.announce = reconcile_announces(setup);
     arena_init(&made->arena, ARENA_BYTES_MAX);
     made->asks = calloc(chunk, sizeof *made->asks);
     made->errors = calloc(chunk, sizeof *made->errors);

@@ -16,6 +16,12 @@ struct stage {
     bool (*has_work)(const void *context); /* NULL: always; false: it is passed over, crash point included */
 };
 
+/* Whether final states are published: then they go to settled_outbox in the statement that makes them. */
+static inline bool reconcile_announces(const struct reconcile_setup *setup)
+{
+    return setup->settled_topic != NULL && setup->settled_topic[0] != '\0';
+}
+
 struct session {
     const struct reconcile_setup *setup;
     const struct clock *clock;

@@ -236,6 +236,7 @@ enum status claim_send(struct claim *claim, struct db *db, const struct claim_ba
         db_params_null(params, DB_INT8);
     db_params_int8(params, settings->lease_ms);
     add_column(claim, batch, HASH);
+    db_params_bool(params, settings->announce);
     claim->batch = batch;
     return db_send(db, &statement, params, tag, fault);
 }

@@ -41,6 +41,7 @@ enum status outcome_apply(struct db *db, struct db_params *params, const struct 
     offsets_params(params, batch->parts, batch->part_count);
     add_items(params, batch);
     db_params_int8(params, batch->receipt_delay_ms);
+    db_params_bool(params, batch->announce);
     enum status status = db_run(db, &statement, params, &result, fault);
     if (status != ST_OK)
         return status;

@@ -138,6 +138,7 @@ enum status receipt_apply(struct db *db, const struct receipt_answer *answer, st
     db_params_init(&params, PARAMS_BYTES_MAX);
     add_findings(&params, answer->findings, answer->count);
     db_params_int8(&params, answer->max_age_ms);
+    db_params_bool(&params, answer->announce);
     enum status status = db_run(db, &statement, &params, &result, fault);
     db_params_done(&params);
     if (status != ST_OK)
@@ -154,13 +155,19 @@ enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int
                            int64_t *expired, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_expire", .sql = sql_receipts_expire};
+    struct db_result *result = NULL;
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     add_batch_ids(&params, lease);
     db_params_int8(&params, max_age_ms);
-    enum status status = run_counted(db, &statement, &params, expired, fault);
+    db_params_bool(&params, lease->announce);
+    enum status status = db_run(db, &statement, &params, &result, fault);
     db_params_done(&params);
-    return status;
+    if (status != ST_OK)
+        return status;
+    *expired = db_result_int8(result, 0, 0);
+    db_result_free(result);
+    return ST_OK;
 }
 
 enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int64_t interval_ms,

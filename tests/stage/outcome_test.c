@@ -433,7 +433,7 @@ Test(outcome, every_row_is_looked_up_by_its_key)
 {
     static const char *const null_arguments = "'r', 'receipts', '{0}', '{1}', '{0}', '{0}', '{0}', '{0}', "
                                               "'{0}', '{}', '{}', '{}', '{}', '{}', '{}', '{}',"
-                                              " '{}', '{}', '{}', '{}', 0";
+                                              " '{}', '{}', '{}', '{}', 0, false";
     struct rec *r = rec_open("out_plan");
     char plan[1 << 14];
     for (int analysed = 0; analysed < 2; analysed++) {

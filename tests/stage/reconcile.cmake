@@ -24,3 +24,6 @@ belfry_stage_reconcile(receipt a_batch_belongs_to_one_until_its_lease_ends due_r
     drain_and_poll_race)
 belfry_stage_reconcile(settle the_bound_waits_for_writers_and_never_goes_back a_prepared_transaction_is_seen
     no_row_commits_below_the_bound)
+belfry_stage_reconcile(outbox every_final_state_is_written_with_its_transition the_version_is_the_one_of_the_code
+    text_is_escaped one_process_takes_in_order_until_its_lease_ends a_late_first_version_brings_the_second_again
+    what_was_erased_does_not_come_back)

@@ -107,7 +107,8 @@ struct outcome_counts rec_try(struct rec *r, const struct outcome *outcomes, siz
                                   .part_count = 1,
                                   .items = fold.items,
                                   .item_count = fold.count,
-                                  .receipt_delay_ms = 60000};
+                                  .receipt_delay_ms = 60000,
+                                  .announce = r->announce};
     enum status status = outcome_apply(r->db, &r->params, &batch, &counts, &fault);
     cr_assert_eq(status, ST_OK, "%s: %s", fault.code, fault.text);
     return counts;

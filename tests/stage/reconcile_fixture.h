@@ -22,6 +22,7 @@ struct rec {
     struct offsets_scope scope;
     struct offsets_part part; /* partition 0, where the next batch starts */
     struct arena arena;
+    bool announce; /* final states go to settled_outbox too */
 };
 
 struct rec *rec_open(const char *name);

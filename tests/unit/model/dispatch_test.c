@@ -76,6 +76,30 @@ Test(dispatch, moves_are_the_documented_ones)
     cr_assert_eq(looked, 12 * 6);
 }
 
+/* Every move to a final state raises the version; nothing that is not final has one. */
+Test(dispatch, a_later_final_state_has_a_higher_version)
+{
+    static const char *const errors[] = {NULL, "", DISPATCH_UNCONFIRMED, DISPATCH_PROVIDER_REJECTED};
+    enum { ERRORS = sizeof errors / sizeof errors[0] };
+    int moves = 0;
+    for (int from = 0; from < DISPATCH_STATES * ERRORS; from++) {
+        enum dispatch_state state = (enum dispatch_state)(from / ERRORS);
+        const char *error = errors[from % ERRORS];
+        bool final = state != DISPATCH_QUEUED && state != DISPATCH_SENT;
+        cr_assert_eq(dispatch_version(state, error) > 0, final);
+        for (int to = 0; to < DISPATCH_STATES * ERRORS; to++) {
+            enum dispatch_state next = (enum dispatch_state)(to / ERRORS);
+            if (!final || !dispatch_may_move(state, error, next, errors[to % ERRORS]))
+                continue;
+            moves++; /* to sent, and from there to any final state */
+            cr_assert(next == DISPATCH_SENT || dispatch_version(next, errors[to % ERRORS]) > 1);
+        }
+    }
+    cr_assert_eq(dispatch_version(DISPATCH_FAILED, DISPATCH_UNCONFIRMED), 1);
+    cr_assert_eq(dispatch_version(DISPATCH_SUPPRESSED, DISPATCH_UNCONFIRMED), 2);
+    cr_assert_eq(moves, 4 + 3 + 4); /* of failed/Unconfirmed alone: sent, failed otherwise, suppressed */
+}
+
 Test(dispatch, names_both_ways)
 {
     for (int i = 0; i < DISPATCH_STATES; i++) {
