@@ -12,6 +12,7 @@ struct reconcile_settings {
     size_t receipt_chunk; /* ids a request */
     int64_t lease_ms;
     int64_t token_stale_after_ms;
+    int64_t key_retention_ms; /* as the dispatchers' */
     int64_t notification_retention_ms, dispatch_retention_ms;
 };
 

@@ -6,6 +6,7 @@
 #include "frame.h"
 #include "model/owner.h"
 #include "reconcile/reconcile.h"
+#include "reconciler_audit.h"
 #include "reconciler_config.h"
 
 static enum status run(struct frame *frame, struct fault *fault)
@@ -49,6 +50,7 @@ int main(int argc, char **argv)
         .admin_offset = offsetof(struct reconciler_settings, admin),
         .check = reconciler_config_check,
         .run = run,
+        .once = reconciler_audit,
     };
     return frame_main(&program, argc, argv);
 }

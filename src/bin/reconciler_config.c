@@ -19,6 +19,8 @@ static const struct config_key reconcile_keys[] = {
         "how long due batches belong to their taker", .min = SECONDS(1), .max = DAYS(1)),
     KEY("token_stale_after", CONFIG_DURATION, reconcile_settings, token_stale_after_ms, "270d",
         "then a silent device is not pushed to; not used yet", .min = DAYS(1), .max = DAYS(3650)),
+    KEY("key_retention", CONFIG_DURATION, reconcile_settings, key_retention_ms, "30d",
+        "as the dispatchers' [ingest] key_retention", .min = HOURS(1), .max = DAYS(3650)),
     KEY("notification_retention", CONFIG_DURATION, reconcile_settings, notification_retention_ms, "365d",
         "then removed; not used yet", .min = DAYS(1), .max = DAYS(36500)),
     KEY("dispatch_retention", CONFIG_DURATION, reconcile_settings, dispatch_retention_ms, "90d",
@@ -45,7 +47,14 @@ static const struct config_section sections[] = {
 };
 
 const struct config_table reconciler_table = {.sections = sections, .section_count = KEY_COUNT(sections)};
-const struct options_table reconciler_options = {.standard = OPTIONS_KAFKA, .topic_key = "receipts"};
+
+static const struct option_row rows[] = {
+    {.name = "audit",
+     .help = "look at the whole database, change nothing, and exit: 3 when something is wrong"},
+};
+
+const struct options_table reconciler_options = {
+    .standard = OPTIONS_KAFKA, .topic_key = "receipts", .rows = rows, .row_count = KEY_COUNT(rows)};
 
 enum status reconciler_config_check(const struct config *config, const void *settings, struct fault *fault)
 {
