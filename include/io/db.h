@@ -103,7 +103,7 @@ struct db_settings {
     bool prepared_statements;     /* off behind a transaction-pooling pgbouncer */
     int connect_timeout_ms;       /* for each host of the uri; 0: 5000 */
     int tcp_user_timeout_ms;      /* 0: 10000 */
-    int answer_timeout_ms;        /* a server silent for longer counts as lost; 0: 60000 */
+    int answer_timeout_ms;        /* a server silent for longer counts as lost; 0: 30000 */
     int statement_timeout_max_ms; /* what the check allows; 0: the role's own (20 s, reader 2 s) */
     const struct clock *clock;    /* NULL: clock_system */
     struct metrics *metrics;      /* all connections of the process count together; NULL: none */

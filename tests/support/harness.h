@@ -166,6 +166,12 @@ int64_t simulator_stat(struct world *w, const char *group, const char *name);
 /* Lines in the record of accepted messages that hold text (NULL: all). */
 int64_t simulator_accepted(struct world *w, const char *text);
 
+/* -- a link that can be made to fail
+ * ------------------------------------------------------------------------- */
+/* belfry-proxy (proxy.c says its commands) in front of 127.0.0.1:to_port; address is where it listens. */
+struct child *world_proxy(struct world *w, int to_port, char *address /* [64] */);
+void proxy_say(const char *address, const char *command);
+
 /* -- small things
  * -------------------------------------------------------------------------------------------- */
 int64_t world_now_ms(void);

@@ -153,6 +153,111 @@ Test(cases, ops_05, .timeout = 200)
     world_close(&w);
 }
 
+/* A link that fails in every way a link can, in front of the database of all three binaries. */
+struct linked {
+    struct world w;
+    struct reading reading;
+    char proxy[64], base[64];
+    int events, unavailable, pages;
+};
+
+/* Events go on while the link is in this state; the reader answers 200 with rows, or 503. */
+static void under(struct linked *t, const char *command, bool must_fail)
+{
+    int64_t until_ms = world_now_ms() + 15000;
+    int unavailable = t->unavailable, rounds = 0;
+    proxy_say(t->proxy, command);
+    while (rounds < 5 || (must_fail && t->unavailable == unavailable && world_now_ms() < until_ms)) {
+        struct world_reply reply;
+        produce_events(&t->w, t->events, t->events + 50);
+        t->events += 50;
+        rounds++;
+        long status = feed_status(&t->w, t->base, &reply);
+        cr_expect(status == 503 || (status == 200 && strstr(reply.body, "\"items\":[]") == NULL),
+                  "%s: %ld %s", command, status, reply.body);
+        t->unavailable += status == 503;
+        t->pages += status == 200;
+        world_reply_done(&reply);
+        world_sleep_ms(100);
+    }
+    cr_expect(!must_fail || t->unavailable > unavailable, "%s: the reader noticed nothing", command);
+}
+
+static void settle_after(struct linked *t, const char *what)
+{
+    proxy_say(t->proxy, "pass");
+    world_wait_count(&t->w, t->events, "SELECT count(*) FROM notifications");
+    world_wait("a page again", 20, answers, &t->reading);
+    printf("%s: %d events, each one row; so far %d pages and %d times 503\n", what, t->events, t->pages,
+           t->unavailable);
+}
+
+static void open_linked(struct linked *t, struct child **children)
+{
+    static const char *const roles[] = {"belfry_dispatcher", "belfry_reconciler", "belfry_reader"};
+    char extra[3][256];
+    world_open(&t->w, "ops05_link");
+    world_database(&t->w);
+    world_topics(&t->w, 2);
+    world_simulator(&t->w, NULL);
+    world_exec(&t->w, "SELECT belfry_set_member('w', 'u1', 'member')");
+    (void)world_proxy(&t->w, atoi(strrchr(t->w.superuser_uri, ':') + 1), t->proxy);
+    for (int i = 0; i < 3; i++)
+        snprintf(extra[i], sizeof extra[i], "[database]\nuri = postgresql://%s@%s/%s\n", roles[i], t->proxy,
+                 t->w.database);
+    children[0] = world_dispatcher(&t->w, extra[0]);
+    children[1] = world_reconciler(&t->w, extra[1]);
+    children[2] = world_reader(&t->w, extra[2], t->base);
+    t->reading = (struct reading){.w = &t->w, .base = t->base, .wanted = 200};
+    world_register(&t->w, "u1", "ExponentPushToken[ops-05-link]");
+    world_flush(&t->w);
+    world_wait_count(&t->w, 1, "SELECT count(*) FROM device_tokens");
+}
+
+/* OPS-05, "firewall drop without a reset", and its neighbours: what was asked was done and the answer got
+ * lost, the connection is reset or half closed in the middle of an answer, bytes come one by one, or late. */
+Test(cases, ops_05_link, .timeout = 200)
+{
+    static struct linked t;
+    struct child *children[3];
+    open_linked(&t, children);
+    under(&t, "pass", false);
+    settle_after(&t, "before");
+    under(&t, "drop", true);
+    for (int i = 0; i < 2; i++)
+        child_wait_log(children[i], "no answer within", 60);
+    settle_after(&t, "dropped without a reset");
+    under(&t, "lose 5", false);
+    settle_after(&t, "five answers lost after the work was done");
+    under(&t, "refuse", true);
+    settle_after(&t, "refused");
+    for (int i = 1; i <= 4; i++) {
+        char command[32];
+        snprintf(command, sizeof command, "%s %d", i % 2 == 1 ? "reset" : "half", 37 * i * i);
+        under(&t, command, false);
+    }
+    settle_after(&t, "reset and half closed inside answers");
+    under(&t, "slice", false);
+    under(&t, "delay 40", false);
+    settle_after(&t, "byte by byte, and 40 ms late");
+    world_wait_drained(&t.w, t.w.group, t.w.events, 30);
+    world_wait_count(&t.w, 0, "SELECT count(*) FROM dispatches WHERE state IN ('queued', 'sent')");
+    int64_t dispatches = world_count(&t.w, "SELECT count(*) FROM dispatches");
+    int64_t delivered = world_count(&t.w, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    int64_t accepted = simulator_accepted(&t.w, NULL);
+    printf("%d events, %lld dispatches, %lld delivered, accepted %lld\n", t.events, (long long)dispatches,
+           (long long)delivered, (long long)accepted);
+    cr_expect_eq(delivered, accepted, "no push was accepted twice, none without its state");
+    cr_expect_eq(world_count(&t.w, "SELECT count(*) FROM dispatches WHERE state = 'failed' AND"
+                                   " error <> 'Unconfirmed'"),
+                 0);
+    cr_expect_eq(dispatches, t.events / 20);
+    world_check_books(&t.w);
+    for (int i = 0; i < 3; i++)
+        child_stop(children[i]);
+    world_close(&t.w);
+}
+
 /* -- OPS-07
  * ------------------------------------------------------------------------------------------------------ */
 
