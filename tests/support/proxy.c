@@ -303,23 +303,8 @@ static bool parse_options(int argc, char **argv, struct proxy *proxy)
            proxy->target.sin_port != 0;
 }
 
-int main(int argc, char **argv)
+static void run(struct proxy *proxy)
 {
-    struct proxy *proxy = calloc(1, sizeof *proxy);
-    if (proxy == NULL || !parse_options(argc, argv, proxy)) {
-        fputs("belfry-proxy --listen 127.0.0.1:PORT --to 127.0.0.1:PORT --control PATH\n", stderr);
-        return 2;
-    }
-    proxy->clock = clock_system;
-    for (struct link *link = proxy->links; link < proxy->links + LINKS_MAX; link++)
-        link->client = link->server = -1;
-    signals_open();
-    if (!open_sockets(proxy)) {
-        perror("belfry-proxy");
-        return 1;
-    }
-    puts("ready");
-    (void)fflush(stdout);
     while (!signals_stopping()) {
         wait_for_work(proxy);
         for (struct link *link = proxy->links; link < proxy->links + LINKS_MAX; link++) {
@@ -330,6 +315,30 @@ int main(int argc, char **argv)
     printf("%lld connections, %lld reset, %lld bytes\n", (long long)proxy->connections,
            (long long)proxy->resets, (long long)proxy->carried_bytes);
     (void)unlink(proxy->control_path);
+}
+
+int main(int argc, char **argv)
+{
+    int code = 0;
+    struct proxy *proxy = calloc(1, sizeof *proxy);
+    if (proxy == NULL || !parse_options(argc, argv, proxy)) {
+        fputs("belfry-proxy --listen 127.0.0.1:PORT --to 127.0.0.1:PORT --control PATH\n", stderr);
+        code = 2;
+        goto out;
+    }
+    proxy->clock = clock_system;
+    for (struct link *link = proxy->links; link < proxy->links + LINKS_MAX; link++)
+        link->client = link->server = -1;
+    signals_open();
+    if (!open_sockets(proxy)) {
+        perror("belfry-proxy");
+        code = 1;
+        goto out;
+    }
+    puts("ready");
+    (void)fflush(stdout);
+    run(proxy);
+out:
     free(proxy);
-    return 0;
+    return code;
 }
