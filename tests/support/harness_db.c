@@ -85,13 +85,13 @@ void harness_close_database(struct world *w)
 
 static PGresult *ask(struct world *w, const char *format, va_list args)
 {
-    char sql[16384];
-    int bytes = vsnprintf(sql, sizeof sql, format, args);
-    cr_assert(bytes > 0 && (size_t)bytes < sizeof sql, "statement too long");
+    char *sql = NULL;
+    cr_assert(vasprintf(&sql, format, args) > 0);
     cr_assert(w->db != NULL, "no database: call world_database");
     PGresult *result = PQexec(w->db, sql);
     ExecStatusType status = PQresultStatus(result);
     cr_assert(status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK, "%s: %s", sql, PQerrorMessage(w->db));
+    free(sql);
     return result;
 }
 
