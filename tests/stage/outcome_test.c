@@ -134,20 +134,125 @@ Test(outcome, batches_of_any_size_agree_with_the_table)
     rec_close(r);
 }
 
-Test(outcome, orphans_are_counted_and_touch_nothing)
+enum { ORDER_TOLD = 4, ORDERS = 24 };
+
+/* 0 1 2 3 in the order-th of their 24 orders. */
+static void make_order(int order, int places[ORDER_TOLD])
+{
+    int left[ORDER_TOLD] = {0, 1, 2, 3}, from[ORDER_TOLD] = {order / 6, order % 6 / 2, order % 2, 0};
+    for (int i = 0; i < ORDER_TOLD; i++) {
+        places[i] = left[from[i]];
+        for (int k = from[i]; k + 1 < ORDER_TOLD; k++)
+            left[k] = left[k + 1];
+    }
+}
+
+/* What one dispatch may be told: its one true outcome, and any number of `Unconfirmed` by sweepers who took
+ * its owner for dead. In every order, with duplicates, in one batch or in one each: the same end. */
+Test(outcome, any_order_ends_alike)
+{
+    enum { TRUTHS = 4, ALL = TRUTHS * ORDERS * 2 };
+    static const struct {
+        enum dispatch_state state;
+        const char *text;
+    } truths[TRUTHS] = {{DISPATCH_SENT, "ticket"},
+                        {DISPATCH_FAILED, "MessageTooBig"},
+                        {DISPATCH_FAILED, "DeviceNotRegistered"},
+                        {DISPATCH_SUPPRESSED, "Preference"}};
+    struct rec *r = rec_open("out_order");
+    rec_dispatches(r, 1, ALL, "queued");
+    for (int which = 0; which < ALL; which++) {
+        int places[ORDER_TOLD], truth = which % TRUTHS;
+        struct outcome told[ORDER_TOLD];
+        make_order(which / TRUTHS % ORDERS, places);
+        for (int i = 0; i < ORDER_TOLD; i++) {
+            told[i] = rec_outcome(r, id_of(which), DISPATCH_FAILED, DISPATCH_UNCONFIRMED);
+            if (places[i] < 2)
+                told[i] = rec_outcome(r, id_of(which), truths[truth].state, truths[truth].text);
+        }
+        int each = which < ALL / 2 ? ORDER_TOLD : 1;
+        for (int i = 0; i < ORDER_TOLD; i += each)
+            rec_apply(r, &told[i], (size_t)each);
+    }
+    for (int truth = 0; truth < TRUTHS; truth++)
+        REC_ASSERT_COUNT(r, ALL / TRUTHS,
+                         "SELECT count(*) FROM dispatches WHERE id %% %d = %d AND state = '%s' AND"
+                         " coalesce(ticket, error) = '%s'",
+                         TRUTHS, (int)(id_of(truth) % TRUTHS), dispatch_state_name(truths[truth].state),
+                         truths[truth].text);
+    REC_ASSERT_COUNT(r, ALL / TRUTHS, "SELECT count(*) FROM device_tokens WHERE NOT enabled");
+    REC_ASSERT_COUNT(r, ALL / TRUTHS, "SELECT count(*) FROM device_history");
+    printf("%d orders of 4 outcomes, in one batch and in 4: each of %d dispatches ends in its true outcome\n",
+           ORDERS, ALL);
+    rec_close(r);
+}
+
+/* UPDATE … FROM would apply one of them, and nobody knows which. */
+Test(outcome, two_outcomes_of_one_dispatch_in_one_batch)
+{
+    static const struct {
+        enum dispatch_state first, second;
+        const char *first_text, *second_text, *from, *end;
+    } pairs[] = {
+        {DISPATCH_FAILED, DISPATCH_SENT, "Unconfirmed", "t", "queued", "sent//t"},
+        {DISPATCH_SENT, DISPATCH_FAILED, "t", "Unconfirmed", "queued", "sent//t"},
+        {DISPATCH_SENT, DISPATCH_SENT, "first", "second", "queued", "sent//first"},
+        {DISPATCH_FAILED, DISPATCH_FAILED, "Unconfirmed", "Unconfirmed", "queued", "failed/Unconfirmed/"},
+        {DISPATCH_FAILED, DISPATCH_SENT, "MessageTooBig", "t", "queued", "failed/MessageTooBig/"},
+        {DISPATCH_SUPPRESSED, DISPATCH_SENT, "Preference", "t", "queued", "suppressed/Preference/"},
+        {DISPATCH_FAILED, DISPATCH_SENT, "Unconfirmed", "t", "failed", "sent//t"},
+        {DISPATCH_SENT, DISPATCH_FAILED, "t", "MessageTooBig", "failed", "sent//t"},
+        {DISPATCH_FAILED, DISPATCH_FAILED, "RateLimited", "Unconfirmed", "failed", "failed/RateLimited/"},
+        {DISPATCH_SENT, DISPATCH_FAILED, "t", "Unconfirmed", "delivered", "delivered//"}};
+    enum { PAIRS = sizeof pairs / sizeof pairs[0] };
+    struct rec *r = rec_open("out_two");
+    struct outcome told[2 * PAIRS];
+    char end[128];
+    rec_dispatches(r, 1, PAIRS, "queued");
+    for (int i = 0; i < PAIRS; i++) {
+        world_exec(
+            &r->world,
+            "UPDATE dispatches SET state = '%s', error = CASE '%s' WHEN 'failed' THEN 'Unconfirmed' END"
+            " WHERE id = %lld",
+            pairs[i].from, pairs[i].from, (long long)id_of(i));
+        told[i] = rec_outcome(r, id_of(i), pairs[i].first, pairs[i].first_text);
+        told[PAIRS + i] = rec_outcome(r, id_of(i), pairs[i].second, pairs[i].second_text);
+    }
+    rec_apply(r, told, 2UL * PAIRS);
+    for (int i = 0; i < PAIRS; i++) {
+        world_text(&r->world, end, sizeof end,
+                   "SELECT state || '/' || coalesce(error, '') || '/' || coalesce(ticket, '') FROM dispatches"
+                   " WHERE id = %lld",
+                   (long long)id_of(i));
+        printf("from %-9s %s/%s, then %s/%s: %s\n", pairs[i].from, dispatch_state_name(pairs[i].first),
+               pairs[i].first_text, dispatch_state_name(pairs[i].second), pairs[i].second_text, end);
+        cr_assert_str_eq(end, pairs[i].end);
+    }
+    rec_close(r);
+}
+
+/* After a failover the sequence of batches gives out ids again: the dispatch has another notification, or
+ * device. What is told of the old one, in one batch with what is told of the new one, touches nothing. */
+Test(outcome, an_id_handed_out_again_is_not_the_old_one)
 {
     struct rec *r = rec_open("out_orphans");
     rec_dispatches(r, 1, 3, "queued");
     struct outcome told[] = {
         rec_outcome(r, id_of(0), DISPATCH_SENT, "a"), rec_outcome(r, id_of(1), DISPATCH_SENT, "b"),
-        rec_outcome(r, id_of(9), DISPATCH_SENT, "c"), rec_outcome(r, id_of(2), DISPATCH_SENT, "d")};
-    told[0].device_id = 5;                /* the id handed out again, to another device */
-    told[1].notification_id.bytes[0] = 1; /* … or another notification */
-    struct outcome_counts counts = rec_apply(r, told, 4);
-    cr_assert_eq(counts.orphans, 3);
+        rec_outcome(r, id_of(9), DISPATCH_SENT, "c"), rec_outcome(r, id_of(2), DISPATCH_SENT, "d"),
+        rec_outcome(r, id_of(2), DISPATCH_FAILED, DISPATCH_NOT_REGISTERED)};
+    told[0].device_id = 5;                /* the same notification, another device */
+    told[1].notification_id.bytes[0] = 1; /* another notification, the same device */
+    told[4].notification_id.bytes[0] = 1; /* the old life of the id that is told of before */
+    struct outcome_counts counts = rec_apply(r, told, 5);
+    cr_assert_eq(counts.orphans, 4);
     cr_assert_eq(counts.sent, 1);
+    cr_assert_eq(counts.disabled, 0);
     REC_ASSERT_COUNT(r, 2, "SELECT count(*) FROM dispatches WHERE state = 'queued'");
+    REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM dispatches WHERE state = 'sent' AND ticket = 'd'");
     REC_ASSERT_COUNT(r, 1, "SELECT count(*) FROM receipt_batches");
+    REC_ASSERT_COUNT(r, 3, "SELECT count(*) FROM device_tokens WHERE enabled");
+    printf("3 ids of which 2 are another's, one in both lives, 1 gone: 1 moved, 4 orphans, no token off\n");
     rec_close(r);
 }
 
