@@ -132,6 +132,9 @@ struct config {
     size_t warning_count;
 };
 
+/* Adds a warning, cut to one line; CONFIG_WARNINGS_MAX of them are kept. */
+__attribute__((format(printf, 2, 3))) void config_warn(struct config *config, const char *format, ...);
+
 void config_init(struct config *config, const struct config_table *table);
 void config_done(struct config *config);
 

@@ -15,6 +15,8 @@
 #include "io/http_server.h"
 #include "io/settings.h"
 
+struct feed;
+
 struct feed_setup {
     const struct feed_settings *settings; /* [auth] [cursor] [feed.NAME] */
     const struct http_settings *http;     /* [http] */
@@ -24,13 +26,17 @@ struct feed_setup {
     struct clock clock;
     struct metrics *metrics;     /* NULL: none */
     struct readiness *readiness; /* NULL: none; adds its slot "database" */
+    /* Called in feed_run's thread after a SIGHUP: reads the settings again and hands them to feed_take_keys.
+     * NULL: there is nothing to read again. */
+    void (*reload)(void *context, struct feed *feed);
+    void *reload_context;
 };
 
 /* What the settings say that a table of keys cannot check, and the keys: for --check-config too. Blocking
- * file reads. ST_REJECT "config" with the field at fault. */
-MUST_USE enum status feed_check(const struct feed_settings *settings, struct fault *fault);
-
-struct feed;
+ * file reads. ST_REJECT "config" with the field at fault. What is allowed and unwise becomes a warning of
+ * config. */
+MUST_USE enum status feed_check(const struct feed_settings *settings, struct config *config,
+                                struct fault *fault);
 
 /* Loads the keys, listens, begins to connect. ST_REJECT: the settings (exit 2). ST_STOP: the address cannot
  * be bound. What setup points to must live until feed_close. */
@@ -40,6 +46,10 @@ MUST_USE enum status feed_open(const struct feed_setup *setup, struct feed **fee
  * contracts/schema.md, a schema too old) ends the loop with ST_FATAL and its exit code, at start only. */
 MUST_USE enum status feed_run(struct feed *feed, struct fault *fault);
 void feed_close(struct feed *feed);
+/* The keys of these settings from now on, and nothing else of them; they are copied. ST_REJECT: they cannot
+ * be read, the old ones stay. For setup.reload; blocking file reads. */
+MUST_USE enum status feed_take_keys(struct feed *feed, const struct feed_settings *settings,
+                                    struct fault *fault);
 
 /* One page for the command line. */
 struct feed_once {

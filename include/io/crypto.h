@@ -43,6 +43,7 @@ void crypto_wipe(void *bytes, size_t count);
 struct crypto_key {
     unsigned char bytes[CRYPTO_KEY_MAX];
     size_t count; /* CRYPTO_KEY_MIN … CRYPTO_KEY_MAX */
+    bool loose;   /* others than its file's owner and group can read it: worth a warning */
 };
 
 static inline struct span crypto_key_span(const struct crypto_key *key)
@@ -52,8 +53,7 @@ static inline struct span crypto_key_span(const struct crypto_key *key)
 
 /* A key file (contracts/config.md 'Key files'): 64 or more hex digits, an even number, either case, a newline
  * at the end is fine; the key is the bytes they stand for. ST_REJECT "key_file", field = path: unreadable,
- * too short, too long, not hex. *loose true: others than its owner and group can read it. */
-MUST_USE enum status crypto_key_read(const char *path, struct crypto_key *key, bool *loose,
-                                     struct fault *fault);
+ * too short, too long, not hex. */
+MUST_USE enum status crypto_key_read(const char *path, struct crypto_key *key, struct fault *fault);
 
 #endif

@@ -73,9 +73,9 @@ struct cursor_keys {
 
 /* Reads `id:path id:path …` and `sign_with` (empty: the only key) and the key files. ST_REJECT "config",
  * field "cursor.keys" or "cursor.sign_with": bad list, doubled id, unknown signer, unreadable or short key,
- * no key. A secret file that others can read is counted in *loose_files (may be NULL): the caller warns. */
+ * no key. */
 MUST_USE enum status cursor_keys_load(struct span list, struct span sign_with, struct cursor_keys *keys,
-                                      int *loose_files, struct fault *fault);
+                                      struct fault *fault);
 void cursor_keys_wipe(struct cursor_keys *keys);
 
 /* Writes the text and a NUL: text holds CURSOR_TEXT_MAX + 1 bytes. ST_REJECT "cursor_too_long" when a text id

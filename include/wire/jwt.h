@@ -44,9 +44,8 @@ struct jwt_keys {
 
 /* Reads `kid:alg:path kid:alg:path …` and the key files. ST_REJECT "config", field "auth.keys": bad list,
  * doubled kid, an algorithm this version has not, unreadable or short key. An empty list gives no keys (then
- * every token is refused). Files that others can read are counted in *loose_files (may be NULL). */
-MUST_USE enum status jwt_keys_load(struct span list, struct jwt_keys *keys, int *loose_files,
-                                   struct fault *fault);
+ * every token is refused). */
+MUST_USE enum status jwt_keys_load(struct span list, struct jwt_keys *keys, struct fault *fault);
 void jwt_keys_wipe(struct jwt_keys *keys);
 
 struct jwt_rules {

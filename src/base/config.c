@@ -60,7 +60,7 @@ static enum status refuse_size(struct fault *fault)
     return ST_REJECT;
 }
 
-__attribute__((format(printf, 2, 3))) static void warn(struct config *config, const char *format, ...)
+void config_warn(struct config *config, const char *format, ...)
 {
     char text[512];
     va_list args;
@@ -270,7 +270,8 @@ static enum status read_secret(struct config *config, const struct source *sourc
         return refuse(fault, source, entry->name, "[%s] %s_file: %s", target->section->name, entry->name,
                       inner.text);
     if (config_file_open_to_others(path))
-        warn(config, "%s ([%s] %s_file) can be read by others", path, target->section->name, entry->name);
+        config_warn(config, "%s ([%s] %s_file) can be read by others; take that away: chmod o-r", path,
+                    target->section->name, entry->name);
     entry->path = path;
     entry->value = text.at;
     return ST_OK;
@@ -374,8 +375,9 @@ static void warn_about_file(struct config *config, const char *path)
     for (size_t i = 0; i < config->entry_count; i++) {
         const struct config_entry *entry = &config->entries[i];
         if (entry->origin == FROM_FILE && entry->path == NULL && is_secret(entry)) {
-            warn(config, "%s can be read by others and holds [%s] %s", path, entry->section->name,
-                 entry->name);
+            config_warn(config,
+                        "%s can be read by others and holds [%s] %s; chmod o-r, or give it as %s_file", path,
+                        entry->section->name, entry->name, entry->name);
             return;
         }
     }
@@ -456,7 +458,8 @@ static enum status assign_variable(struct config *config, const char *variable, 
     struct target target;
     struct fault unknown;
     if (section->kind == CONFIG_KEYS && find_target(config, &source, &target, &unknown) != ST_OK) {
-        warn(config, "%s; it is not used", unknown.text); /* the other binaries may share the environment */
+        config_warn(config, "%s; it is not used",
+                    unknown.text); /* the other binaries may share the environment */
         return ST_OK;
     }
     return assign(config, &source, fault);

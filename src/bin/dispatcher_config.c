@@ -115,7 +115,7 @@ static const struct option_row rows[] = {
 const struct options_table dispatcher_options = {
     .standard = OPTIONS_KAFKA, .topic_key = "events", .rows = rows, .row_count = KEY_COUNT(rows)};
 
-enum status dispatcher_config_check(const struct config *config, const void *settings, struct fault *fault)
+enum status dispatcher_config_check(struct config *config, const void *settings, struct fault *fault)
 {
     const struct dispatcher_settings *own = settings;
     const struct shared_settings shared = {.kafka = &own->kafka,

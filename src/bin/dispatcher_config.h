@@ -27,7 +27,7 @@ extern const struct config_table dispatcher_table;
 extern const struct options_table dispatcher_options;
 
 /* What serving needs and one key alone cannot say. ST_REJECT: a sentence for the operator. */
-MUST_USE enum status dispatcher_config_check(const struct config *config, const void *settings,
+MUST_USE enum status dispatcher_config_check(struct config *config, const void *settings,
                                              struct fault *fault);
 
 #endif

@@ -69,8 +69,8 @@ static int say_config(const struct config *config)
 }
 
 /* The program's own checks; what they refuse is said with its place. */
-static enum status check(const struct frame_program *program, const struct config *config,
-                         const void *settings, struct fault *fault)
+static enum status check(const struct frame_program *program, struct config *config, const void *settings,
+                         struct fault *fault)
 {
     enum status status = program->check(config, settings, fault);
     if (status != ST_OK)
@@ -82,9 +82,10 @@ static int check_config(const struct frame *frame)
 {
     struct fault fault;
     const struct frame_program *program = frame->program;
+    enum status status = check(program, frame->config, frame->settings, &fault);
     for (size_t i = 0; i < frame->config->warning_count; i++)
         fprintf(stderr, "%s: warning: %s\n", program->name, frame->config->warnings[i]);
-    if (check(program, frame->config, frame->settings, &fault) != ST_OK)
+    if (status != ST_OK)
         return complain(program, &fault, EXIT_USAGE);
     printf("%s: the configuration is good\n", program->name);
     return EXIT_DONE;
@@ -112,48 +113,49 @@ static enum status load(struct config *config, const struct options *options, vo
     return config_load(config, &input, settings, fault);
 }
 
-enum status frame_reload(const struct frame *frame, void (*apply)(void *context, const void *settings),
-                         void *context, struct fault *fault)
+static void log_warnings(const struct config *config)
+{
+    for (size_t i = 0; i < config->warning_count; i++)
+        log_event(LOG_WARN, "CONF-WARN", config->warnings[i]);
+}
+
+void frame_reload(const struct frame *frame,
+                  enum status (*take)(void *context, const void *settings, struct fault *fault),
+                  void *context)
 {
     struct config config;
+    struct fault fault;
     char *settings = calloc(1, frame->program->settings_bytes);
-    if (settings == NULL) {
-        fault_set(fault, "memory", "no memory for the configuration");
-        return ST_REJECT;
-    }
+    enum status status = ST_REJECT;
     config_init(&config, &frame->program->config);
-    enum status status = load(&config, frame->options, settings, fault);
+    if (settings == NULL)
+        fault_set(&fault, "memory", "no memory for the configuration");
+    else
+        status = load(&config, frame->options, settings, &fault);
     if (status == ST_OK)
-        status = check(frame->program, &config, settings, fault);
+        status = check(frame->program, &config, settings, &fault);
+    if (status == ST_OK && take != NULL)
+        status = take(context, settings, &fault);
     if (status == ST_OK) {
         const struct run_settings *run = (const void *)(settings + frame->program->run_offset);
         log_set_level(run->log_level);
-        if (apply != NULL)
-            apply(context, settings);
+        log_warnings(&config);
+        log_event(LOG_INFO, "CONF-RELOAD", "configuration read again; what needs a restart waits for it");
+    } else {
+        log_fault(LOG_ERROR, "CONF-RELOAD", "configuration cannot be read again, nothing changed", status,
+                  &fault);
     }
     config_done(&config);
     free(settings);
-    return status;
 }
 
-/* A thread beside the run: reloads the log level on SIGHUP, and ends a process whose run does not end when it
- * should: libraries that hang in their close are known (libraries.md). */
+/* A thread beside the run: reads the configuration again on SIGHUP, and ends a process whose run does not end
+ * when it should: libraries that hang in their close are known (libraries.md). */
 struct watchdog {
     pthread_t thread;
     int done_fd;
     const struct frame *frame;
 };
-
-static void reload_log_level(const struct frame *frame)
-{
-    struct fault fault;
-    enum status status = frame_reload(frame, NULL, NULL, &fault);
-    if (status == ST_OK)
-        log_event(LOG_INFO, "CONF-RELOAD", "configuration read again: the log level is in force");
-    else
-        log_fault(LOG_ERROR, "CONF-RELOAD", "configuration cannot be read again, nothing changed", status,
-                  &fault);
-}
 
 /* The stop was asked for: waits for the end of the run, a second signal, or the end of its time. */
 static void watch_stop(const struct watchdog *watchdog, int hurry_fd)
@@ -185,7 +187,8 @@ static void *watch(void *context)
     while (poll(fds, 2, RELOAD_LOOK_MS) <= 0) {
         if (signals_reloads() != reloads) {
             reloads = signals_reloads();
-            reload_log_level(watchdog->frame);
+            if (!watchdog->frame->program->run_reloads)
+                frame_reload(watchdog->frame, NULL, NULL);
         }
     }
     if (fds[0].revents == 0)
@@ -218,8 +221,7 @@ static void log_start(const struct frame *frame, const struct admin *admin)
     struct buffer summary;
     buffer_init(&summary, LOG_LINE_MAX);
     config_summary(frame->config, &summary);
-    for (size_t i = 0; i < frame->config->warning_count; i++)
-        log_event(LOG_WARN, "CONF-WARN", frame->config->warnings[i]);
+    log_warnings(frame->config);
     log_event(LOG_INFO, "RUN-START", "starting", log_text("version", BELFRY_VERSION),
               log_int("pid", getpid()), log_int("admin_port", admin_port(admin)),
               log_span("config", buffer_span(&summary)));

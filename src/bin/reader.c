@@ -25,12 +25,23 @@ static void reader_setup(const struct frame *frame, struct feed_setup *setup)
     };
 }
 
-static enum status reader_check(const struct config *config, const void *settings, struct fault *fault)
+static enum status reader_check(struct config *config, const void *settings, struct fault *fault)
 {
     enum status status = reader_config_check(config, settings, fault);
     if (status != ST_OK)
         return status;
-    return feed_check(&((const struct reader_settings *)settings)->feed, fault);
+    return feed_check(&((const struct reader_settings *)settings)->feed, config, fault);
+}
+
+static enum status reader_take(void *context, const void *settings, struct fault *fault)
+{
+    const struct reader_settings *fresh = settings;
+    return feed_take_keys(context, &fresh->feed, fault);
+}
+
+static void reader_reload(void *context, struct feed *feed)
+{
+    frame_reload(context, reader_take, feed);
 }
 
 static enum status reader_run(struct frame *frame, struct fault *fault)
@@ -38,6 +49,8 @@ static enum status reader_run(struct frame *frame, struct fault *fault)
     struct feed_setup setup;
     struct feed *feed = NULL;
     reader_setup(frame, &setup);
+    setup.reload = reader_reload;
+    setup.reload_context = frame;
     enum status status = feed_open(&setup, &feed, fault);
     if (status == ST_OK)
         status = feed_run(feed, fault);
@@ -159,6 +172,7 @@ int main(int argc, char **argv)
         .admin_offset = offsetof(struct reader_settings, admin),
         .check = reader_check,
         .run = reader_run,
+        .run_reloads = true,
         .once = reader_once,
     };
     return frame_main(&reader, argc, argv);

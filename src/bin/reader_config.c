@@ -87,7 +87,7 @@ static const struct option_command commands[] = {
 
 const struct options_table reader_options = {.commands = commands, .command_count = KEY_COUNT(commands)};
 
-enum status reader_config_check(const struct config *config, const void *settings, struct fault *fault)
+enum status reader_config_check(struct config *config, const void *settings, struct fault *fault)
 {
     const struct reader_settings *own = settings;
     enum status status = database_config_check(config, &own->database, fault);

@@ -21,7 +21,6 @@ extern const struct config_table reader_table;
 extern const struct options_table reader_options;
 
 /* What serving needs and one key alone cannot say. ST_REJECT: a sentence for the operator. */
-MUST_USE enum status reader_config_check(const struct config *config, const void *settings,
-                                         struct fault *fault);
+MUST_USE enum status reader_config_check(struct config *config, const void *settings, struct fault *fault);
 
 #endif

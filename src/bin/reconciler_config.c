@@ -56,7 +56,7 @@ static const struct option_row rows[] = {
 const struct options_table reconciler_options = {
     .standard = OPTIONS_KAFKA, .topic_key = "receipts", .rows = rows, .row_count = KEY_COUNT(rows)};
 
-enum status reconciler_config_check(const struct config *config, const void *settings, struct fault *fault)
+enum status reconciler_config_check(struct config *config, const void *settings, struct fault *fault)
 {
     const struct reconciler_settings *own = settings;
     const struct shared_settings shared = {

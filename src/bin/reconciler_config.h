@@ -23,7 +23,7 @@ extern const struct config_table reconciler_table;
 extern const struct options_table reconciler_options;
 
 /* What serving needs and one key alone cannot say. ST_REJECT: a sentence for the operator. */
-MUST_USE enum status reconciler_config_check(const struct config *config, const void *settings,
+MUST_USE enum status reconciler_config_check(struct config *config, const void *settings,
                                              struct fault *fault);
 
 #endif

@@ -81,12 +81,26 @@ static enum status topics_check(const struct topics_settings *topics, struct fau
     return ST_OK;
 }
 
-enum status shared_config_check(const struct config *config, const struct shared_settings *settings,
+/* Files that librdkafka opens by itself: the passwords and keys that stand in the ini are read by us. */
+static void warn_about_kafka_files(struct config *config, const struct config_pairs *properties)
+{
+    static const char *const names[] = {"ssl.key.location", "ssl.keystore.location"};
+    for (size_t i = 0; i < KEY_COUNT(names); i++) {
+        const char *path = config_pairs_find(properties, names[i]);
+        if (path != NULL && config_file_open_to_others(path))
+            config_warn(config, "%s ([kafka] %s) can be read by others; take that away: chmod o-r", path,
+                        names[i]);
+    }
+}
+
+enum status shared_config_check(struct config *config, const struct shared_settings *settings,
                                 struct fault *fault)
 {
     enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
     if (status == ST_OK)
         status = kafka_properties_check(&settings->kafka->properties, fault);
+    if (status == ST_OK)
+        warn_about_kafka_files(config, &settings->kafka->properties);
     if (status == ST_OK)
         status = topics_check(settings->topics, fault);
     if (status == ST_OK)

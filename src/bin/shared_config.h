@@ -22,7 +22,7 @@ struct shared_settings {
     const struct database_settings *database;
     const struct provider_settings *provider; /* NULL: the process does not need it */
 };
-MUST_USE enum status shared_config_check(const struct config *config, const struct shared_settings *settings,
+MUST_USE enum status shared_config_check(struct config *config, const struct shared_settings *settings,
                                          struct fault *fault);
 /* [database] uri is given, and libpq can read it. */
 MUST_USE enum status database_config_check(const struct config *config,

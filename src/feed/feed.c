@@ -48,20 +48,6 @@ static void feed_database_settings(const struct feed_setup *setup, struct db_set
     };
 }
 
-static enum status feed_load_keys(const struct feed_settings *settings, struct keys *keys,
-                                  struct fault *fault)
-{
-    enum status status = keys_load(settings, keys, fault);
-    if (status != ST_OK)
-        return status;
-    if (keys->loose_files > 0)
-        log_event(LOG_WARN, "READ-KEY-FILE", "key files can be read by others than owner and group",
-                  log_int("files", keys->loose_files));
-    if (keys->auth.count == 0)
-        log_event(LOG_WARN, "READ-NO-AUTH", "[auth] keys is empty: every token will be refused");
-    return ST_OK;
-}
-
 static enum status feed_check_feeds(const struct feed_settings *settings, struct fault *fault)
 {
     if (settings->feeds.count == 0)
@@ -74,15 +60,17 @@ static enum status feed_check_feeds(const struct feed_settings *settings, struct
     return ST_REJECT;
 }
 
-enum status feed_check(const struct feed_settings *settings, struct fault *fault)
+enum status feed_check(const struct feed_settings *settings, struct config *config, struct fault *fault)
 {
     struct keys keys;
     enum status status = feed_check_feeds(settings, fault);
     if (status == ST_OK)
         status = keys_load(settings, &keys, fault);
-    if (status == ST_OK)
-        keys_wipe(&keys);
-    return status;
+    if (status != ST_OK)
+        return status;
+    keys_warn(&keys, config);
+    keys_wipe(&keys);
+    return ST_OK;
 }
 
 enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault)
@@ -107,7 +95,7 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
         made->slot = readiness_add(setup->readiness, "database", 0);
     enum status status = feed_check_feeds(setup->settings, fault);
     if (status == ST_OK)
-        status = feed_load_keys(setup->settings, &made->keys, fault);
+        status = keys_load(setup->settings, &made->keys, fault);
     if (status == ST_OK)
         status =
             links_init(&made->links, &database, &setup->clock, (uint64_t)clock_wall_us(&setup->clock), fault);
@@ -140,20 +128,18 @@ void feed_close(struct feed *feed)
     free(feed);
 }
 
-/* New keys from the same files; the old ones stay when they cannot be read. */
-static void feed_reload(struct feed *feed)
+enum status feed_take_keys(struct feed *feed, const struct feed_settings *settings, struct fault *fault)
 {
     struct keys keys;
-    struct fault fault;
-    enum status status = feed_load_keys(feed->setup.settings, &keys, &fault);
-    if (status != ST_OK) {
-        log_fault(LOG_ERROR, "READ-RELOAD", "keys not reloaded: the old ones stay", status, &fault);
-        return;
-    }
+    enum status status = keys_load(settings, &keys, fault);
+    if (status != ST_OK)
+        return status;
     feed->keys = keys;
     keys_wipe(&keys);
-    log_event(LOG_INFO, "READ-RELOAD", "keys reloaded", log_count("cursor_keys", feed->keys.cursor.count),
+    log_event(LOG_INFO, "READ-KEYS", "new keys are in force",
+              log_count("cursor_keys", feed->keys.cursor.count),
               log_count("auth_keys", feed->keys.auth.count));
+    return ST_OK;
 }
 
 /* Only a database that was found fit serves: role settings by io/db, the schema here, once a process. Before
@@ -229,8 +215,8 @@ enum status feed_run(struct feed *feed, struct fault *fault)
     enum status status = ST_OK;
     while (status == ST_OK && !feed_left(feed)) {
         feed_wait(feed);
-        if (signals_take_reload())
-            feed_reload(feed);
+        if (signals_take_reload() && feed->setup.reload != NULL)
+            feed->setup.reload(feed->setup.reload_context, feed);
         if (signals_stopping() && !feed->leaving) {
             feed->leaving = true;
             feed->leaving_since_ms = clock_monotonic_ms(&feed->setup.clock);

@@ -23,41 +23,54 @@ static enum status keys_join(const struct config_list *list, const char *field, 
     return ST_REJECT;
 }
 
-enum status keys_load_auth(const struct auth_settings *settings, struct jwt_keys *keys, int *loose_files,
-                           struct fault *fault)
+enum status keys_load_auth(const struct auth_settings *settings, struct jwt_keys *keys, struct fault *fault)
 {
     struct buffer list;
     enum status status = keys_join(&settings->keys, "auth.keys", &list, fault);
     if (status == ST_OK)
-        status = jwt_keys_load(buffer_span(&list), keys, loose_files, fault);
+        status = jwt_keys_load(buffer_span(&list), keys, fault);
     buffer_done(&list);
     return status;
 }
 
 static enum status keys_load_cursor(const struct cursor_settings *settings, struct cursor_keys *keys,
-                                    int *loose_files, struct fault *fault)
+                                    struct fault *fault)
 {
     struct buffer list;
     enum status status = keys_join(&settings->keys, "cursor.keys", &list, fault);
     if (status == ST_OK)
-        status = cursor_keys_load(buffer_span(&list), span_of(settings->sign_with), keys, loose_files, fault);
+        status = cursor_keys_load(buffer_span(&list), span_of(settings->sign_with), keys, fault);
     buffer_done(&list);
     return status;
 }
 
 enum status keys_load(const struct feed_settings *settings, struct keys *keys, struct fault *fault)
 {
-    struct keys loaded = {.loose_files = 0};
-    int cursor_loose = 0, auth_loose = 0;
-    enum status status = keys_load_cursor(&settings->cursor, &loaded.cursor, &cursor_loose, fault);
+    struct keys loaded = {.auth.count = 0};
+    enum status status = keys_load_cursor(&settings->cursor, &loaded.cursor, fault);
     if (status == ST_OK)
-        status = keys_load_auth(&settings->auth, &loaded.auth, &auth_loose, fault);
-    if (status == ST_OK) {
-        loaded.loose_files = cursor_loose + auth_loose;
+        status = keys_load_auth(&settings->auth, &loaded.auth, fault);
+    if (status == ST_OK)
         *keys = loaded;
-    }
     keys_wipe(&loaded);
     return status;
+}
+
+static void warn_loose(struct config *config, const char *list, const char *id, const struct crypto_key *key)
+{
+    if (key->loose)
+        config_warn(config, "%s: the file of key %s can be read by others; take that away: chmod o-r", list,
+                    id);
+}
+
+void keys_warn(const struct keys *keys, struct config *config)
+{
+    for (size_t i = 0; i < keys->cursor.count; i++)
+        warn_loose(config, "[cursor] keys", keys->cursor.keys[i].id, &keys->cursor.keys[i].secret);
+    for (size_t i = 0; i < keys->auth.count; i++)
+        warn_loose(config, "[auth] keys", keys->auth.keys[i].kid, &keys->auth.keys[i].secret);
+    if (keys->auth.count == 0)
+        config_warn(config, "[auth] keys is empty: every token will be refused");
 }
 
 void keys_wipe(struct keys *keys)

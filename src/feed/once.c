@@ -106,7 +106,7 @@ enum status feed_token(const struct auth_settings *settings, const struct feed_g
         .issued_at_s = now_s,
         .expires_at_s = now_s + asked->ttl_ms / 1000,
     };
-    enum status status = keys_load_auth(settings, &keys, NULL, fault);
+    enum status status = keys_load_auth(settings, &keys, fault);
     if (status != ST_OK)
         return status;
     status = auth_mint(settings, &keys, &grant, out, fault);

@@ -154,7 +154,7 @@ static enum status key_of_text(const char *path, struct span text, struct crypto
     return ST_OK;
 }
 
-enum status crypto_key_read(const char *path, struct crypto_key *key, bool *loose, struct fault *fault)
+enum status crypto_key_read(const char *path, struct crypto_key *key, struct fault *fault)
 {
     char text[KEY_FILE_MAX + 1];
     mode_t mode = 0;
@@ -167,7 +167,7 @@ enum status crypto_key_read(const char *path, struct crypto_key *key, bool *loos
     struct span all = {.at = text, .bytes = (size_t)count};
     enum status status = key_of_text(path, all, key, fault);
     if (status == ST_OK)
-        *loose = (mode & S_IROTH) != 0;
+        key->loose = (mode & S_IROTH) != 0;
     OPENSSL_cleanse(text, sizeof text);
     return status;
 }

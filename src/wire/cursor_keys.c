@@ -17,7 +17,7 @@ static bool find_key(const struct cursor_keys *keys, const char *id, size_t *pla
     return false;
 }
 
-static enum status add_key(struct span word, struct cursor_keys *keys, int *loose_files, struct fault *fault)
+static enum status add_key(struct span word, struct cursor_keys *keys, struct fault *fault)
 {
     struct span id;
     size_t place = 0;
@@ -28,11 +28,8 @@ static enum status add_key(struct span word, struct cursor_keys *keys, int *loos
         return key_list_refuse(fault, keys_field, "each key is id:path, the id 1-16 of A-Z a-z 0-9 . _ -");
     if (find_key(keys, key->id, &place))
         return key_list_refuse(fault, keys_field, "an id stands twice");
-    enum status status = key_list_read(word, &key->secret, loose_files, fault);
-    if (status == ST_OK)
-        keys->count++;
-    else
-        fault_set_field(fault, keys_field);
+    enum status status = key_list_read(word, keys_field, &key->secret, fault);
+    keys->count += status == ST_OK;
     return status;
 }
 
@@ -49,15 +46,13 @@ static enum status choose_signer(struct span sign_with, struct cursor_keys *keys
 }
 
 enum status cursor_keys_load(struct span list, struct span sign_with, struct cursor_keys *keys,
-                             int *loose_files, struct fault *fault)
+                             struct fault *fault)
 {
     struct cursor_keys made = {.count = 0};
     struct span word;
     enum status status = ST_OK;
-    if (loose_files != NULL)
-        *loose_files = 0;
     while (status == ST_OK && key_list_word(&list, &word))
-        status = add_key(word, &made, loose_files, fault);
+        status = add_key(word, &made, fault);
     if (status == ST_OK)
         status = choose_signer(sign_with, &made, fault);
     if (status == ST_OK)

@@ -20,7 +20,7 @@ static bool is_known(const struct jwt_keys *keys, const char *kid)
     return false;
 }
 
-static enum status add_key(struct span word, struct jwt_keys *keys, int *loose_files, struct fault *fault)
+static enum status add_key(struct span word, struct jwt_keys *keys, struct fault *fault)
 {
     struct span kid, alg;
     if (keys->count == JWT_KEYS_MAX)
@@ -35,23 +35,18 @@ static enum status add_key(struct span word, struct jwt_keys *keys, int *loose_f
     if (!span_is(alg, "HS256"))
         return key_list_refuse(fault, keys_field, "this version takes the algorithm HS256 only");
     key->alg = JWT_HS256;
-    enum status status = key_list_read(word, &key->secret, loose_files, fault);
-    if (status == ST_OK)
-        keys->count++;
-    else
-        fault_set_field(fault, keys_field);
+    enum status status = key_list_read(word, keys_field, &key->secret, fault);
+    keys->count += status == ST_OK;
     return status;
 }
 
-enum status jwt_keys_load(struct span list, struct jwt_keys *keys, int *loose_files, struct fault *fault)
+enum status jwt_keys_load(struct span list, struct jwt_keys *keys, struct fault *fault)
 {
     struct jwt_keys made = {.count = 0};
     struct span word;
     enum status status = ST_OK;
-    if (loose_files != NULL)
-        *loose_files = 0;
     while (status == ST_OK && key_list_word(&list, &word))
-        status = add_key(word, &made, loose_files, fault);
+        status = add_key(word, &made, fault);
     if (status == ST_OK)
         *keys = made;
     jwt_keys_wipe(&made);

@@ -49,19 +49,16 @@ bool key_list_id(struct span part, size_t bytes_max, char *id)
     return true;
 }
 
-enum status key_list_read(struct span path, struct crypto_key *key, int *loose_files, struct fault *fault)
+enum status key_list_read(struct span path, const char *field, struct crypto_key *key, struct fault *fault)
 {
     char text[PATH_MAX];
-    bool loose = false;
-    if (path.bytes == 0 || path.bytes >= sizeof text || memchr(path.at, '\0', path.bytes) != NULL) {
-        fault_set(fault, "config", "a key has no usable path");
-        return ST_REJECT;
-    }
+    if (path.bytes == 0 || path.bytes >= sizeof text || memchr(path.at, '\0', path.bytes) != NULL)
+        return key_list_refuse(fault, field, "a key has no usable path");
     memcpy(text, path.at, path.bytes);
     text[path.bytes] = '\0';
-    enum status status = crypto_key_read(text, key, &loose, fault);
-    if (status == ST_OK && loose && loose_files != NULL)
-        ++*loose_files;
+    enum status status = crypto_key_read(text, key, fault);
+    if (status != ST_OK)
+        fault_set_field(fault, field);
     return status;
 }
 

@@ -15,8 +15,8 @@ bool key_list_word(struct span *list, struct span *word);
 bool key_list_part(struct span *word, struct span *part);
 /* 1 … bytes_max of [A-Za-z0-9._-], copied with a NUL. */
 bool key_list_id(struct span part, size_t bytes_max, char *id);
-/* Reads the file; counts it in *loose_files (may be NULL) when others can read it. */
-MUST_USE enum status key_list_read(struct span path, struct crypto_key *key, int *loose_files,
+/* Reads the file; what is wrong with it is said of this field. */
+MUST_USE enum status key_list_read(struct span path, const char *field, struct crypto_key *key,
                                    struct fault *fault);
 /* Always ST_REJECT "config". */
 enum status key_list_refuse(struct fault *fault, const char *field, const char *why);

@@ -31,6 +31,7 @@ struct child {
     char log[WORLD_PATH_MAX];    /* its stderr */
     char output[WORLD_PATH_MAX]; /* its stdout */
     char admin[64];              /* host:port, "" when it has none */
+    char ini[WORLD_PATH_MAX];    /* of world_dispatcher and its like */
     int exit_code;               /* after it ended; 128 + signal when killed */
 };
 

@@ -207,6 +207,7 @@ static struct child *start(struct world *w, const struct ini *ini, const char *b
     const char *environment[] = {crash, NULL};
     struct child *child = child_start(w, binary, argv, environment);
     snprintf(child->admin, sizeof child->admin, "%s", value_of(ini, "admin", "listen"));
+    snprintf(child->ini, sizeof child->ini, "%s", path);
     if (at == NULL)
         child_wait_ready(child, 30);
     return child;

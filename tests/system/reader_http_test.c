@@ -484,7 +484,7 @@ Test(reader, keys)
         fputc('b', file);
     fclose(file);
     child_signal(c.reader, SIGHUP);
-    child_wait_log(c.reader, "READ-RELOAD", 5);
+    child_wait_log(c.reader, "READ-KEYS", 5);
     char refused[URL_MAX];
     snprintf(refused, sizeof refused, FEED "?%s", query);
     client_refused(&c, refused, 400, "invalid_cursor");

@@ -16,7 +16,7 @@ enum { SETTINGS_MAX = 4096, BINARIES = 3 };
 struct binary {
     const char *name;
     const struct config_table *table;
-    enum status (*check)(const struct config *config, const void *settings, struct fault *fault);
+    enum status (*check)(struct config *config, const void *settings, struct fault *fault);
     size_t settings_bytes;
     const char *keys; /* contracts/config.md: "section key=default;" */
 };

@@ -49,7 +49,7 @@ static const struct config_section sections[] = {
      .help = "x"},
     {.name = "run", .offset = offsetof(struct settings, run), .keys = run_keys, .key_count = 3, .help = "x"}};
 
-static enum status accept_all(const struct config *config, const void *settings, struct fault *fault)
+static enum status accept_all(struct config *config, const void *settings, struct fault *fault)
 {
     (void)config;
     (void)settings;

@@ -135,13 +135,12 @@ Test(key_file, accepted)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct crypto_key key;
         struct fault fault;
-        bool loose = true;
         fill_file(files[i].text, strlen(files[i].text));
-        cr_assert_eq(crypto_key_read(path, &key, &loose, &fault), ST_OK, "%zu: %s", i, fault.text);
+        cr_assert_eq(crypto_key_read(path, &key, &fault), ST_OK, "%zu: %s", i, fault.text);
         cr_assert_eq(key.count, files[i].count);
         cr_assert_eq(key.bytes[10], 0xaa);
         cr_assert_eq(key.bytes[31], 0xff);
-        cr_assert_not(loose);
+        cr_assert_not(key.loose);
     }
 }
 
@@ -169,9 +168,8 @@ Test(key_file, refused_and_silent)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         struct crypto_key key = {.count = 7};
         struct fault fault;
-        bool loose = true;
         fill_file(files[i].text, files[i].bytes);
-        cr_assert_eq(crypto_key_read(path, &key, &loose, &fault), ST_REJECT, "%zu", i);
+        cr_assert_eq(crypto_key_read(path, &key, &fault), ST_REJECT, "%zu", i);
         cr_assert_str_eq(fault.code, "key_file");
         cr_assert_str_eq(fault.field, path);
         cr_assert_not_null(strstr(fault.text, files[i].says), "%zu: %s", i, fault.text);
@@ -184,16 +182,15 @@ Test(key_file, missing_directory_and_open_to_others)
 {
     struct crypto_key key;
     struct fault fault;
-    bool loose = false;
-    cr_assert_eq(crypto_key_read("/nonexistent/key", &key, &loose, &fault), ST_REJECT);
+    cr_assert_eq(crypto_key_read("/nonexistent/key", &key, &fault), ST_REJECT);
     cr_assert_not_null(strstr(fault.text, "No such file"));
-    cr_assert_eq(crypto_key_read("/tmp", &key, &loose, &fault), ST_REJECT);
+    cr_assert_eq(crypto_key_read("/tmp", &key, &fault), ST_REJECT);
     cr_assert_not_null(strstr(fault.text, "directory"));
     fill_file(HEX64, 64);
     cr_assert_eq(chmod(path, 0644), 0);
-    cr_assert_eq(crypto_key_read(path, &key, &loose, &fault), ST_OK);
-    cr_assert(loose);
+    cr_assert_eq(crypto_key_read(path, &key, &fault), ST_OK);
+    cr_assert(key.loose);
     cr_assert_eq(chmod(path, 0640), 0);
-    cr_assert_eq(crypto_key_read(path, &key, &loose, &fault), ST_OK);
-    cr_assert_not(loose);
+    cr_assert_eq(crypto_key_read(path, &key, &fault), ST_OK);
+    cr_assert_not(key.loose);
 }

@@ -362,7 +362,7 @@ static enum status load(const char *list, const char *sign_with, struct cursor_k
             buffer_add_byte(&text, *list);
     }
     fault_reset(&fault);
-    enum status status = cursor_keys_load(buffer_span(&text), span_of(sign_with), loaded, NULL, &fault);
+    enum status status = cursor_keys_load(buffer_span(&text), span_of(sign_with), loaded, &fault);
     buffer_done(&text);
     return status;
 }

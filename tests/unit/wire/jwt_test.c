@@ -198,7 +198,7 @@ static void drop_key_file(void)
 TestSuite(jwt_keys, .init = make_key_file, .fini = drop_key_file);
 
 /* $ in a list stands for the path of a good key file. */
-static enum status load(const char *list, struct jwt_keys *loaded, int *loose)
+static enum status load(const char *list, struct jwt_keys *loaded)
 {
     struct buffer text;
     buffer_init(&text, 8192);
@@ -209,7 +209,7 @@ static enum status load(const char *list, struct jwt_keys *loaded, int *loose)
             buffer_add_byte(&text, *list);
     }
     fault_reset(&fault);
-    enum status status = jwt_keys_load(buffer_span(&text), loaded, loose, &fault);
+    enum status status = jwt_keys_load(buffer_span(&text), loaded, &fault);
     buffer_done(&text);
     return status;
 }
@@ -217,14 +217,13 @@ static enum status load(const char *list, struct jwt_keys *loaded, int *loose)
 Test(jwt_keys, loaded)
 {
     struct jwt_keys loaded;
-    int loose = -1;
-    cr_assert_eq(load("  main:HS256:$\t old.2024:HS256:$ ", &loaded, &loose), ST_OK, "%s", fault.text);
+    cr_assert_eq(load("  main:HS256:$\t old.2024:HS256:$ ", &loaded), ST_OK, "%s", fault.text);
     cr_assert_eq(loaded.count, 2);
     cr_assert_str_eq(loaded.keys[0].kid, "main");
     cr_assert_str_eq(loaded.keys[1].kid, "old.2024");
     cr_assert_eq(loaded.keys[1].secret.bytes[31], 31);
-    cr_assert_eq(loose, 0);
-    cr_assert_eq(load("", &loaded, NULL), ST_OK);
+    cr_assert_not(loaded.keys[0].secret.loose);
+    cr_assert_eq(load("", &loaded), ST_OK);
     cr_assert_eq(loaded.count, 0);
 }
 
@@ -251,8 +250,7 @@ Test(jwt_keys, refused)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         struct jwt_keys loaded = {.count = 9};
-        int loose = 0;
-        cr_assert_eq(load(bad[i], &loaded, &loose), ST_REJECT, "%s", bad[i]);
+        cr_assert_eq(load(bad[i], &loaded), ST_REJECT, "%s", bad[i]);
         cr_assert_str_eq(fault.field, "auth.keys");
         cr_assert_eq(loaded.count, 9, "written only on success");
     }
