@@ -37,6 +37,8 @@ enum { WINDOW_PARAMS_BYTES_MAX = 1 << 20 };
 struct batch_query {
     size_t count_max; /* batches to take at most */
     bool urgent_only;
+    bool left_only;      /* only those an owner has left behind */
+    bool others;         /* also those with another owner whose lease ran out */
     const int64_t *held; /* not these: we hold them already */
     size_t held_count;
 };
@@ -78,6 +80,7 @@ struct batch_releases {
     size_t count;
     const struct window_range *ranges; /* of any of the batches */
     size_t range_count;
+    int64_t pause_ms; /* nobody takes them for so long; 0: free at once */
 };
 
 /* Ends our leases at once. The ranges are put back into unsent: those whose window's answer was lost may

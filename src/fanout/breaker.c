@@ -28,6 +28,7 @@ bool breaker_answered(struct breaker *breaker)
     bool changed = breaker->state != BREAKER_CLOSED;
     breaker->state = BREAKER_CLOSED;
     breaker->failures = 0;
+    breaker->answers++;
     breaker->trial_out = false;
     backoff_reset(&breaker->pause);
     return changed;

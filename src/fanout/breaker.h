@@ -19,6 +19,7 @@ enum breaker_state {
 struct breaker {
     enum breaker_state state;
     size_t failures, failures_max; /* in a row */
+    uint32_t answers;              /* so far: two refusals of one number had none between them */
     int64_t auth_pause_ms;
     struct backoff pause; /* provider_pause, doubling to provider_pause_max */
     bool trial_out;

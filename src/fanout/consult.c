@@ -5,7 +5,7 @@
  * costs nothing (asking after the fence would make pushes Unconfirmed that nobody ever sent, and its tokens
  * would be as old as the answer is late; the price is one more read a window). One question an urgency is
  * open, so a slow answer holds no urgent push back behind a normal one; while a window is with the provider
- * the next one is being asked for. */
+ * the next one is being asked for. While nothing may be sent, nobody is asked for. */
 #include "base/crash.h"
 #include "base/log.h"
 #include "state.h"
@@ -85,14 +85,21 @@ static enum status advance(struct fanout *fanout, bool urgent, struct fault *fau
 {
     struct consult *consult = &fanout->consults[urgent];
     enum status status = ST_OK;
+    const bool for_trial = fanout->breaker.state != BREAKER_CLOSED;
     if (consult->state != CONSULT_EMPTY)
         prune(fanout, consult);
+    if (consult->state != CONSULT_ASKED && !fence_provider_takes(fanout))
+        return ST_OK;
+    bool old = consult->state == CONSULT_READY && is_old(fanout, consult);
+    if (old && for_trial)
+        consult->state = CONSULT_EMPTY; /* a window's worth, of which the trial needs little */
     if (consult->state == CONSULT_EMPTY)
         consult->range_count =
-            fence_choose(fanout, urgent, fanout->slots * fanout->chunk_size, consult->ranges);
+            fence_choose(fanout, urgent, for_trial ? fanout->chunk_size : fanout->slots * fanout->chunk_size,
+                         consult->ranges);
     if (consult->range_count == 0)
         return ST_OK;
-    if (consult->state == CONSULT_EMPTY || (consult->state == CONSULT_READY && is_old(fanout, consult)))
+    if (consult->state == CONSULT_EMPTY || old)
         status = ask(fanout, consult, fault);
     if (status == ST_OK && consult->state == CONSULT_ASKED &&
         preferences_ready(fanout->preferences, consult->answers)) {
@@ -156,22 +163,30 @@ void consult_wait(struct fanout *fanout, int timeout_ms)
 
 /* ---- windows ------------------------------------------------------------------------------------------- */
 
-bool consult_is_urgent_next(struct fanout *fanout)
+static bool has_window(struct fanout *fanout, bool urgent)
 {
     struct window_range first;
     if (fanout->preferences == NULL)
-        return fence_choose(fanout, true, 1, &first) > 0;
-    return fanout->consults[1].state == CONSULT_READY;
+        return fence_choose(fanout, urgent, 1, &first) > 0;
+    return fanout->consults[urgent].state == CONSULT_READY;
+}
+
+bool consult_is_urgent_next(struct fanout *fanout)
+{
+    if (!has_window(fanout, true))
+        return false;
+    return fence_urgent_first(fanout) || !has_window(fanout, false);
 }
 
 size_t consult_choose(struct fanout *fanout, size_t want, struct window_range *ranges)
 {
+    const bool urgent_first = fence_urgent_first(fanout);
     if (fanout->preferences == NULL) {
-        size_t count = fence_choose(fanout, true, want, ranges);
-        return count > 0 ? count : fence_choose(fanout, false, want, ranges);
+        size_t count = fence_choose(fanout, urgent_first, want, ranges);
+        return count > 0 ? count : fence_choose(fanout, !urgent_first, want, ranges);
     }
-    for (int urgent = 1; urgent >= 0; urgent--) {
-        struct consult *consult = &fanout->consults[urgent];
+    for (int i = 0; i < 2; i++) {
+        struct consult *consult = &fanout->consults[(i == 0) == urgent_first];
         if (consult->state != CONSULT_READY)
             continue;
         prune(fanout, consult);

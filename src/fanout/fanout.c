@@ -57,8 +57,8 @@ static enum status make_lists(struct fanout *fanout, struct fault *fault)
 {
     const struct fanout_settings *settings = fanout->setup.settings;
     size_t window = fanout->slots * fanout->chunk_size;
-    fanout->held_max =
-        2 * settings->batches_in_memory + FANOUT_URGENT_EXTRA; /* handed over; from the table */
+    fanout->held_max = 2 * settings->batches_in_memory + FANOUT_URGENT_EXTRA +
+                       FANOUT_LEFT_EXTRA; /* handed over; the table's */
     fanout->owed_max = 2 * window;
     fanout->held = calloc(fanout->held_max, sizeof fanout->held[0]);
     fanout->owed = calloc(fanout->owed_max, sizeof fanout->owed[0]);
@@ -194,6 +194,19 @@ enum status fanout_db_failed(struct fanout *fanout, enum status status, const st
     return status;
 }
 
+/* After an outage all leases have run out, also of those who are only about to reconnect; and what such a one
+ * took out of unsent without hearing of it was never sent. So each may renew before another takes over. */
+static void connected(struct fanout *fanout)
+{
+    int64_t grace_ms = fanout->setup.settings->lease_ms;
+    if (grace_ms < DB_PAUSE_CAP_MS)
+        grace_ms = DB_PAUSE_CAP_MS;
+    if (fanout->was_up)
+        fanout->takeover_at_ms = fanout_now_ms(fanout) + grace_ms;
+    fanout->was_up = true;
+    log_event(LOG_INFO, "FAN-DB-UP", "fan-out is connected to the database");
+}
+
 /* True when statements may be sent. Never blocks: connecting goes on while answers come in. */
 static bool keep_db(struct fanout *fanout)
 {
@@ -203,7 +216,7 @@ static bool keep_db(struct fanout *fanout)
         db_pump(fanout->db);
     if (db_is_up(fanout->db)) {
         if (fanout->db_begun)
-            log_event(LOG_INFO, "FAN-DB-UP", "fan-out is connected to the database");
+            connected(fanout);
         fanout->db_begun = false;
         return true;
     }

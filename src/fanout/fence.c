@@ -29,13 +29,38 @@ static struct held *next_ready(struct fanout *fanout, bool urgent, int64_t after
     return found;
 }
 
-size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges)
+/* Ordinals behind this dispatch. */
+static size_t choose_behind(struct fanout *fanout, bool urgent, int64_t dispatch, size_t want,
+                            struct window_range *ranges)
 {
     size_t count = 0;
-    struct held *held = next_ready(fanout, urgent, -1);
-    for (; held != NULL && want > 0; held = next_ready(fanout, urgent, held->batch_id))
-        count += held_copy_prefix(held->ranges, held->range_count, &want, ranges + count);
+    int64_t batch = dispatch_batch_id(dispatch);
+    struct held *held = next_ready(fanout, urgent, batch - 1);
+    for (; held != NULL && want > 0; held = next_ready(fanout, urgent, held->batch_id)) {
+        struct window_range behind[FANOUT_RANGES_MAX];
+        int32_t first = held->batch_id == batch ? (int32_t)dispatch_ordinal(dispatch) + 1 : 0;
+        size_t kept = 0;
+        for (size_t i = 0; i < held->range_count; i++) {
+            struct window_range range = held->ranges[i];
+            range.first = range.first < first ? first : range.first;
+            if (range.first < range.stop)
+                behind[kept++] = range;
+        }
+        count += held_copy_prefix(behind, kept, &want, ranges + count);
+    }
     return count;
+}
+
+bool fence_urgent_first(const struct fanout *fanout)
+{
+    return fanout->breaker.state == BREAKER_CLOSED || fanout->trials % 2 == 0;
+}
+
+size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges)
+{
+    int64_t last = fanout->breaker.state == BREAKER_CLOSED ? 0 : fanout->trial_last[urgent];
+    size_t count = choose_behind(fanout, urgent, last, want, ranges);
+    return count == 0 && last > 0 ? choose_behind(fanout, urgent, 0, want, ranges) : count;
 }
 
 /* Batches without a row are somebody else's now. */
@@ -120,10 +145,13 @@ static void ready_rows(struct fanout *fanout, struct window *window)
                                   .device_id = row.device_id,
                                   .project = (uint32_t)memory_project(&fanout->memory, row.device_id),
                                   .urgent = row.urgent};
-        ready_add(&fanout->ready, &ready);
         window->refs++;
         held_find(fanout, row.batch_id)->in_flight++;
         fanout->risked++;
+        if (rate_others_go_until(&fanout->rate, ready.project, fanout_now_ms(fanout)) > 0)
+            again_unsent(fanout, &ready); /* it would stand before rows of others for as long */
+        else
+            ready_add(&fanout->ready, &ready);
     }
     fence_let_go(window);
 }
@@ -162,12 +190,16 @@ static size_t window_size(struct fanout *fanout)
     return size - size % chunk;
 }
 
-bool fence_may_take(const struct fanout *fanout)
+bool fence_provider_takes(const struct fanout *fanout)
 {
     int64_t now_ms = fanout_now_ms(fanout);
+    return breaker_lets(&fanout->breaker, now_ms) && !rate_all_paused(&fanout->rate, now_ms);
+}
+
+bool fence_may_take(const struct fanout *fanout)
+{
     /* What goes back does so before anything is taken again, or it could be put back while it is sent. */
-    return fanout->again_count == 0 && breaker_lets(&fanout->breaker, now_ms) &&
-           !rate_all_paused(&fanout->rate, now_ms);
+    return fanout->again_count == 0 && fence_provider_takes(fanout);
 }
 
 enum status fence_run(struct fanout *fanout, struct fault *fault)

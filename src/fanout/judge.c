@@ -103,7 +103,7 @@ static void settle(struct fanout *fanout, const struct ready_row *row, const str
                               .error = from->error,
                               .ticket = from->ticket,
                               .detail = from->detail,
-                              .attempt = (int)memory_tries(&fanout->memory, row->dispatch_id) + 1};
+                              .attempt = (int)memory_tries(&fanout->memory, row->dispatch_id).count + 1};
     send_settle_row(fanout, row, &verdict);
 }
 
@@ -147,7 +147,7 @@ void judge_chunk(struct fanout *fanout, struct chunk *chunk, const struct provid
     } else {
         for (size_t i = 0; i < chunk->count; i++) {
             if (course == AGAIN)
-                again_refused(fanout, &chunk->rows[i], &answer->verdicts[i]);
+                again_refused(fanout, &chunk->rows[i], &answer->verdicts[i], true);
             else
                 settle(fanout, &chunk->rows[i], &answer->verdicts[i]);
         }

@@ -31,39 +31,33 @@ static size_t place_of(size_t count, int64_t id)
     return (size_t)((id >> DISPATCH_ORDINAL_BITS) * 1021 + id) & (count - 1);
 }
 
-static uint32_t get(const struct memory_entry *entries, size_t count, int64_t id)
+struct memory_tries memory_tries(const struct memory *memory, int64_t dispatch_id)
 {
-    const struct memory_entry *entry = &entries[place_of(count, id)];
-    return entry->id == id ? entry->value : 0;
+    const struct memory_entry *entry = &memory->tries[place_of(MEMORY_TRIES, dispatch_id)];
+    if (entry->id != dispatch_id)
+        return (struct memory_tries){.any = false};
+    return (struct memory_tries){.any = true, .count = entry->value, .answers = entry->mark};
 }
 
-static void set(struct memory_entry *entries, size_t count, int64_t id, uint32_t value)
+void memory_set_tries(struct memory *memory, int64_t dispatch_id, struct memory_tries tries)
 {
-    struct memory_entry *entry = &entries[place_of(count, id)];
-    if (value > 0)
-        *entry = (struct memory_entry){.id = id, .value = value};
-    else if (entry->id == id)
+    struct memory_entry *entry = &memory->tries[place_of(MEMORY_TRIES, dispatch_id)];
+    if (tries.any)
+        *entry = (struct memory_entry){.id = dispatch_id, .value = tries.count, .mark = tries.answers};
+    else if (entry->id == dispatch_id)
         entry->id = 0;
-}
-
-uint32_t memory_tries(const struct memory *memory, int64_t dispatch_id)
-{
-    return get(memory->tries, MEMORY_TRIES, dispatch_id);
-}
-
-void memory_set_tries(struct memory *memory, int64_t dispatch_id, uint32_t tries)
-{
-    set(memory->tries, MEMORY_TRIES, dispatch_id, tries);
 }
 
 size_t memory_project(const struct memory *memory, int64_t device_id)
 {
-    return memory->project_count == 1 ? 0 : get(memory->devices, MEMORY_DEVICES, device_id);
+    const struct memory_entry *entry = &memory->devices[place_of(MEMORY_DEVICES, device_id)];
+    return entry->id == device_id ? entry->value : 0;
 }
 
 void memory_set_project(struct memory *memory, int64_t device_id, size_t project)
 {
-    set(memory->devices, MEMORY_DEVICES, device_id, (uint32_t)project);
+    memory->devices[place_of(MEMORY_DEVICES, device_id)] =
+        (struct memory_entry){.id = device_id, .value = (uint32_t)project};
 }
 
 size_t memory_project_named(struct memory *memory, const char *name)

@@ -5,6 +5,7 @@
 #ifndef BELFRY_FANOUT_MEMORY_H
 #define BELFRY_FANOUT_MEMORY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,14 @@ enum {
 
 struct memory_entry {
     int64_t id; /* 0: none; ids begin at 1 */
-    uint32_t value;
+    uint32_t value, mark;
+};
+
+/* Of a dispatch that was refused before; all 0: it never was, or was forgotten. */
+struct memory_tries {
+    bool any;
+    uint32_t count;   /* that count */
+    uint32_t answers; /* of the breaker, when it was refused first */
 };
 
 struct memory {
@@ -32,9 +40,9 @@ struct memory {
 MUST_USE enum status memory_init(struct memory *memory, struct fault *fault);
 void memory_done(struct memory *memory);
 
-/* Tries of a dispatch that count; 0 when it was never told. */
-uint32_t memory_tries(const struct memory *memory, int64_t dispatch_id);
-void memory_set_tries(struct memory *memory, int64_t dispatch_id, uint32_t tries); /* 0 forgets */
+struct memory_tries memory_tries(const struct memory *memory, int64_t dispatch_id);
+/* tries.any false forgets. */
+void memory_set_tries(struct memory *memory, int64_t dispatch_id, struct memory_tries tries);
 
 /* 0: not known. */
 size_t memory_project(const struct memory *memory, int64_t device_id);

@@ -69,8 +69,7 @@ size_t rate_request_max(const struct rate *rate, size_t project)
 static bool may_take(struct rate_bucket *bucket, size_t messages, int64_t now_ms)
 {
     advance(bucket, now_ms);
-    return now_ms >= bucket->paused_until_ms && (double)now_ms >= bucket->next_at_ms &&
-           last_second(bucket) + messages <= whole(bucket->limit);
+    return (double)now_ms >= bucket->next_at_ms && last_second(bucket) + messages <= whole(bucket->limit);
 }
 
 static void take(struct rate_bucket *bucket, size_t messages, int64_t now_ms)
@@ -96,6 +95,8 @@ static size_t last_of(const struct rate *rate, size_t project)
 bool rate_take(struct rate *rate, size_t project, size_t messages, int64_t now_ms)
 {
     assert(project < rate->count && messages <= rate_request_max(rate, project));
+    if (rate_is_paused(rate, project, now_ms))
+        return false;
     for (size_t i = first_of(project); i < last_of(rate, project); i++) {
         if (!may_take(&rate->buckets[i], messages, now_ms))
             return false;
@@ -132,6 +133,12 @@ int64_t rate_pause(struct rate *rate, size_t project, int64_t retry_after_ms, in
 bool rate_is_paused(const struct rate *rate, size_t project, int64_t now_ms)
 {
     return now_ms < rate->buckets[project].paused_until_ms;
+}
+
+int64_t rate_others_go_until(const struct rate *rate, size_t project, int64_t now_ms)
+{
+    bool waits = rate_is_paused(rate, project, now_ms) && !rate_all_paused(rate, now_ms);
+    return waits ? rate->buckets[project].paused_until_ms : 0;
 }
 
 bool rate_all_paused(const struct rate *rate, int64_t now_ms)

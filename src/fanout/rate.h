@@ -5,7 +5,7 @@
  * any time between our sending and its answer, so it is counted from the sending until one second after the
  * answer (a late answer counts as come after RATE_GUARD_MS: by then the request was read). Within the second
  * messages are spread evenly, so there is no burst either. Project 0 is "not known yet": its messages may
- * belong to any project, so they are counted for all. */
+ * belong to any project, so they are counted for all; a pause is of the project it was asked of alone. */
 #ifndef BELFRY_FANOUT_RATE_H
 #define BELFRY_FANOUT_RATE_H
 
@@ -55,6 +55,8 @@ void rate_settle(struct rate *rate, size_t project, size_t messages, int64_t see
  * own (-1). Returns the pause. */
 int64_t rate_pause(struct rate *rate, size_t project, int64_t retry_after_ms, int64_t now_ms);
 bool rate_is_paused(const struct rate *rate, size_t project, int64_t now_ms);
+/* When its pause ends, if others are not paused; 0: it is not, or all are. */
+int64_t rate_others_go_until(const struct rate *rate, size_t project, int64_t now_ms);
 /* All of them are. */
 bool rate_all_paused(const struct rate *rate, int64_t now_ms);
 /* 429: half as fast, not below a sixteenth. */

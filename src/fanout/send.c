@@ -32,6 +32,15 @@ static struct chunk *free_chunk(struct fanout *fanout)
     return NULL;
 }
 
+/* The next trial is another message, and of the other urgency: one that the provider never takes must not
+ * keep the breaker open for all. */
+static void begin_trial(struct fanout *fanout, const struct ready_row *row)
+{
+    breaker_trial_begins(&fanout->breaker);
+    fanout->trials++;
+    fanout->trial_last[row->urgent] = row->dispatch_id;
+}
+
 static void submit(struct fanout *fanout, struct chunk *chunk)
 {
     struct provider_message messages[FANOUT_CHUNK_MAX] = {{.urgent = false}};
@@ -49,7 +58,7 @@ static void submit(struct fanout *fanout, struct chunk *chunk)
         fanout->in_flight += chunk->count;
         chunk->trial = fanout->breaker.state != BREAKER_CLOSED;
         if (chunk->trial)
-            breaker_trial_begins(&fanout->breaker);
+            begin_trial(fanout, &chunk->rows[0]);
         return;
     }
     const struct provider_verdict verdict = {.kind = PROVIDER_NOT_ACCEPTED,
@@ -59,7 +68,7 @@ static void submit(struct fanout *fanout, struct chunk *chunk)
               log_count("messages", chunk->count));
     rate_settle(&fanout->rate, chunk->rows[0].project, chunk->count, fanout_now_ms(fanout));
     for (size_t i = 0; i < chunk->count; i++)
-        again_refused(fanout, &chunk->rows[i], &verdict);
+        again_refused(fanout, &chunk->rows[i], &verdict, false);
 }
 
 /* Sends the ready row at `at` and those that go with it, if the rate lets them. */
@@ -68,6 +77,8 @@ static bool send_from(struct fanout *fanout, struct chunk *chunk, size_t at)
     size_t project = fanout->ready.rows[at].project, max = rate_request_max(&fanout->rate, project);
     if (max > fanout->chunk_size)
         max = fanout->chunk_size;
+    if (fanout->breaker.state != BREAKER_CLOSED)
+        max = 1; /* a trial may be lost: a provider that hangs costs one message a pause */
     size_t count = ready_together(&fanout->ready, at, max);
     if (!rate_take(&fanout->rate, project, count, fanout_now_ms(fanout)))
         return false;
@@ -118,7 +129,7 @@ void send_settle_row(struct fanout *fanout, const struct ready_row *row, const s
     held->in_flight--;
     fanout->risked--;
     publish_add(fanout, &full, verdict);
-    memory_set_tries(&fanout->memory, row->dispatch_id, 0);
+    memory_set_tries(&fanout->memory, row->dispatch_id, (struct memory_tries){.any = false});
     fence_let_go(row->window);
 }
 

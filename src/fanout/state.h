@@ -31,6 +31,7 @@ enum {
     FANOUT_HELD_MAX = 4096,  /* batches at once, whatever batches_in_memory says */
     FANOUT_RANGES_MAX = 32,  /* of a batch held in memory; more are read again later */
     FANOUT_URGENT_EXTRA = 8, /* places for urgent batches when all others are taken */
+    FANOUT_LEFT_EXTRA = 4,   /* places for what dead owners left while the provider is away */
     FANOUT_TRACEPARENT_MAX = 128,
     FANOUT_WINDOW_RANGES_MAX = FANOUT_SLOTS_MAX * FANOUT_CHUNK_MAX,
     FANOUT_LINES_MAX = 10,
@@ -49,7 +50,8 @@ struct held {
     bool handed;  /* came through the hand-over queue: its place there is given back at the end */
     bool lost;    /* another process has it now: what is in flight is still reported, the row is not ours */
     bool partial; /* more is unsent than the ranges below: the row is let go and taken again later */
-    bool check;   /* a former owner may have risked ordinals: they come before any window of ours */
+    int64_t wait_until_ms; /* not before: what is unsent beside them is of a paused project; 0: at once */
+    bool check;            /* a former owner may have risked ordinals: they come before any window of ours */
     int64_t check_after;
     struct window_range ranges[FANOUT_RANGES_MAX]; /* unsent; empty ones are not kept */
     size_t range_count;
@@ -81,6 +83,12 @@ struct consult {
     struct window_range ranges[FANOUT_WINDOW_RANGES_MAX];
     size_t range_count;
     struct preferences_batch *answers; /* good until the next question, also for a window just taken */
+};
+
+/* A dispatch on its way back to unsent. */
+struct again {
+    int64_t dispatch_id;
+    int64_t wait_until_ms; /* 0, or others may be sent before that and it may not */
 };
 
 enum owed_state { OWED_FREE, OWED_WAITING, OWED_SENT };
@@ -129,21 +137,26 @@ struct fanout {
     struct window windows[FANOUT_WINDOWS_MAX];
     struct ready ready;
     struct chunk chunks[FANOUT_SLOTS_MAX];
-    size_t in_flight; /* messages in chunks */
-    int64_t *again;   /* dispatches on their way back to unsent; a window's worth */
+    size_t in_flight;    /* messages in chunks */
+    struct again *again; /* on their way back to unsent; a window's worth */
     size_t again_count;
     size_t risked; /* messages ready, in flight, again */
     struct memory memory;
     struct rate rate;
     struct breaker breaker;
+    uint64_t trials;       /* while it was open */
+    int64_t trial_last[2]; /* the dispatches last tried: normal, urgent */
 
     struct held *held;
     size_t held_max;
     struct owed *owed;
     size_t owed_max, owed_used;
 
-    int64_t renew_at_ms, sweep_at_ms, backlog_at_ms;
-    bool backlog; /* the table gave as many batches as were asked for: there may be more */
+    int64_t renew_at_ms, sweep_at_ms, left_at_ms, backlog_at_ms;
+    bool backlog;           /* the table gave as many batches as were asked for: there may be more */
+    bool left_more;         /* the same of those that dead owners left */
+    bool was_up;            /* the database, once */
+    int64_t takeover_at_ms; /* others' batches are not taken before: their owners were cut off too */
     bool topic_stopped;
     struct quiet quiet_answers[PROVIDER_ANSWER_KINDS];
 };
@@ -258,10 +271,15 @@ bool consult_refuses(const struct fanout *fanout, const struct window_row *row);
 /* ---- fence.c, send.c, sweep.c: the stages ----------------------------------------------------------------
  */
 
-/* Ordinals of ready batches of this urgency, oldest first, at most want; returns how many ranges. */
+/* Whether the next window is an urgent one if there is work of both urgencies: always, but for trials. */
+bool fence_urgent_first(const struct fanout *fanout);
+/* Ordinals of ready batches of this urgency, at most want; returns how many ranges. Oldest first; for a trial
+ * those behind the last one, round and round. */
 size_t fence_choose(struct fanout *fanout, bool urgent, size_t want, struct window_range *ranges);
 /* One window into ready, when there are free requests and work, and the provider may be asked. */
 enum status fence_run(struct fanout *fanout, struct fault *fault);
+/* Whether a push might leave now: the breaker lets it, and not every project is paused. */
+bool fence_provider_takes(const struct fanout *fanout);
 /* Whether fence_run would take one, had it work. */
 bool fence_may_take(const struct fanout *fanout);
 /* One reference less. */
@@ -280,9 +298,10 @@ void send_give_up(struct fanout *fanout);
 /* A row at risk goes back to unsent: it was never in a request. */
 void again_unsent(struct fanout *fanout, const struct ready_row *row);
 /* The same for one that was certainly not accepted: it counts as a try while the breaker is closed, and after
- * send_attempts of them it has failed. */
-void again_refused(struct fanout *fanout, const struct ready_row *row,
-                   const struct provider_verdict *verdict);
+ * send_attempts of them it has failed. by_provider: the provider, or that it could not be reached, said so.
+ */
+void again_refused(struct fanout *fanout, const struct ready_row *row, const struct provider_verdict *verdict,
+                   bool by_provider);
 /* All that is ready, or what is of one project. */
 void again_all_ready(struct fanout *fanout);
 void again_ready_of(struct fanout *fanout, uint32_t project);

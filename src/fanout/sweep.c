@@ -19,8 +19,10 @@ enum { RELEASE_RANGES_MAX = 4096 };
 
 static void add_handed(struct fanout *fanout, const struct handover_batch *batch)
 {
-    struct held *held =
-        held_find(fanout, batch->batch_id) == NULL ? held_add(fanout, batch->batch_id, batch->urgent) : NULL;
+    struct held *held = NULL;
+    if (held_find(fanout, batch->batch_id) == NULL &&
+        held_count(fanout) < fanout->held_max - FANOUT_LEFT_EXTRA)
+        held = held_add(fanout, batch->batch_id, batch->urgent);
     if (held == NULL) { /* held already, or no place: the table has it too, its lease will run out */
         handover_release(fanout->setup.handover, 1);
         return;
@@ -52,8 +54,9 @@ static size_t collect_ids(const struct fanout *fanout, bool with_lost, int64_t *
     return count;
 }
 
-/* Adds the rows of one batch_take; returns how many batches they were. */
-static size_t add_taken(struct fanout *fanout, const struct db_result *rows)
+/* Adds the rows of one batch_take; returns how many batches they were. left_only: only to tell what their
+ * owners risked; what is unsent stays in the table. */
+static size_t add_taken(struct fanout *fanout, const struct db_result *rows, bool left_only)
 {
     size_t count = 0;
     struct held *held = NULL;
@@ -70,35 +73,53 @@ static size_t add_taken(struct fanout *fanout, const struct db_result *rows)
                 log_event(LOG_INFO, "FAN-TAKEOVER", "a batch with an owner before us was taken",
                           log_int("batch", batch.range.batch_id));
         }
-        held_add_range(held, batch.range);
+        if (!left_only)
+            held_add_range(held, batch.range);
+        else if (batch.range.first < batch.range.stop)
+            held->partial = true;
     }
     metric_add(fanout->metrics, FANOUT_M_BATCHES, FANOUT_TAKEN, count);
     return count;
 }
 
-/* From the table, when it is time or the last time gave all that was asked for. */
+/* What to take now: from the table, when it is time or the last time gave all that was asked for. False:
+ * nothing. */
+static bool plan_take(const struct fanout *fanout, struct batch_query *query)
+{
+    const int64_t now_ms = fanout_now_ms(fanout);
+    const size_t held = held_count(fanout), room = fanout->held_max - FANOUT_LEFT_EXTRA;
+    query->others = now_ms >= fanout->takeover_at_ms;
+    if (fanout->breaker.state != BREAKER_CLOSED && fanout_has_work(fanout)) {
+        /* What we hold is enough for the trials. What a dead owner risked is told all the same. */
+        size_t free = fanout->held_max - held;
+        query->left_only = true;
+        query->count_max = free < FANOUT_LEFT_EXTRA ? free : FANOUT_LEFT_EXTRA;
+        return free > 0 && query->others && (fanout->left_more || now_ms >= fanout->left_at_ms);
+    }
+    size_t places = held < room ? room - held : 0;
+    query->urgent_only = places <= FANOUT_URGENT_EXTRA;
+    query->count_max = query->urgent_only ? places : places - FANOUT_URGENT_EXTRA;
+    return places > 0 && (now_ms >= fanout->sweep_at_ms || (fanout->backlog && !query->urgent_only));
+}
+
 static enum status take_from_table(struct fanout *fanout, struct fault *fault)
 {
     int64_t ids[FANOUT_HELD_MAX];
-    size_t places = fanout->held_max - held_count(fanout);
-    bool urgent_only = places <= FANOUT_URGENT_EXTRA;
-    if (fanout->breaker.state != BREAKER_CLOSED && fanout_has_work(fanout))
-        return ST_OK; /* the provider is away: what we hold is enough for its trials */
-    if (places == 0 || (fanout_now_ms(fanout) < fanout->sweep_at_ms && (!fanout->backlog || urgent_only)))
-        return ST_OK;
-    struct batch_query query = {.count_max = urgent_only ? places : places - FANOUT_URGENT_EXTRA,
-                                .urgent_only = urgent_only,
-                                .held = ids,
-                                .held_count = collect_ids(fanout, true, ids)};
+    struct batch_query query = {.held = ids};
     struct db_result *rows = NULL;
+    if (!plan_take(fanout, &query))
+        return ST_OK;
+    query.held_count = collect_ids(fanout, true, ids);
     enum status status = batch_take(&fanout->scope, &query, &rows, fault);
     if (status != ST_OK)
         return fanout_db_failed(fanout, status, fault);
     if (db_result_rows(rows) > 0) {
         CRASH_POINT("sweep");
     }
-    fanout->backlog = add_taken(fanout, rows) == query.count_max;
-    fanout->sweep_at_ms = fanout_now_ms(fanout) + fanout->setup.settings->sweep_interval_ms;
+    bool more = add_taken(fanout, rows, query.left_only) == query.count_max;
+    int64_t next_ms = fanout_now_ms(fanout) + fanout->setup.settings->sweep_interval_ms;
+    *(query.left_only ? &fanout->left_more : &fanout->backlog) = more;
+    *(query.left_only ? &fanout->left_at_ms : &fanout->sweep_at_ms) = next_ms;
     db_result_free(rows);
     return ST_OK;
 }
@@ -182,11 +203,13 @@ enum status sweep_run(struct fanout *fanout, struct fault *fault)
 
 /* ---- batches out --------------------------------------------------------------------------------------- */
 
-/* More of it is unsent than was read: let go and taken again. */
+/* More of it is unsent than was read, or than may be sent now: let go and taken again. */
 static enum status let_go(struct fanout *fanout, struct held *held, struct fault *fault)
 {
     struct batch_release release = {.batch_id = held->batch_id, .settled = true};
-    struct batch_releases releases = {.batches = &release, .count = 1};
+    int64_t pause_ms = held->wait_until_ms == 0 ? 0 : held->wait_until_ms - fanout_now_ms(fanout);
+    struct batch_releases releases = {
+        .batches = &release, .count = 1, .pause_ms = pause_ms > 0 ? pause_ms : 0};
     enum status status = batch_release(&fanout->scope, &releases, fault);
     if (status != ST_OK)
         return fanout_db_failed(fanout, status, fault);
@@ -254,7 +277,10 @@ enum status sweep_release(struct fanout *fanout, struct fault *fault)
     }
     for (size_t i = 0; i < fanout->held_max; i++)
         add_release(list, &fanout->held[i]);
-    struct batch_releases releases = {list->batches, list->count, list->ranges, list->range_count};
+    struct batch_releases releases = {.batches = list->batches,
+                                      .count = list->count,
+                                      .ranges = list->ranges,
+                                      .range_count = list->range_count};
     enum status status = list->count == 0 ? ST_OK : batch_release(&fanout->scope, &releases, fault);
     if (status == ST_OK)
         metric_add(fanout->metrics, FANOUT_M_BATCHES, FANOUT_RELEASED, list->count);

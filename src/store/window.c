@@ -38,6 +38,8 @@ enum status batch_take(const struct window_scope *scope, const struct batch_quer
     db_params_int8(params, (int64_t)query->count_max);
     db_params_bool(params, query->urgent_only);
     add_ids(params, query->held, query->held_count);
+    db_params_bool(params, query->left_only);
+    db_params_bool(params, query->others);
     return db_run(scope->db, &statement, params, rows, fault);
 }
 
@@ -97,6 +99,7 @@ enum status batch_release(const struct window_scope *scope, const struct batch_r
     db_params_column(params, DB_INT8, &rows, offsetof(struct batch_release, batch_id));
     db_params_column(params, DB_BOOL, &rows, offsetof(struct batch_release, settled));
     add_ranges(params, releases->ranges, releases->range_count);
+    db_params_int8(params, releases->pause_ms);
     return db_run(scope->db, &statement, params, NULL, fault);
 }
 

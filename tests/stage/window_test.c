@@ -45,7 +45,7 @@ static void make_devices(struct fixture *f, int n)
 
 static int take(const struct window_scope *scope, size_t most, struct batch_row *rows)
 {
-    struct batch_query query = {.count_max = most};
+    struct batch_query query = {.count_max = most, .others = true};
     struct db_result *result = NULL;
     struct fault fault;
     cr_assert_eq(batch_take(scope, &query, &result, &fault), ST_OK, "%s", fault.text);
@@ -292,7 +292,7 @@ Test(window, urgent_first_then_oldest)
                (long long)three, (long long)one);
     struct batch_row rows[8];
     int64_t held[] = {two};
-    struct batch_query query = {.count_max = 10, .held = held, .held_count = 1};
+    struct batch_query query = {.count_max = 10, .others = true, .held = held, .held_count = 1};
     struct db_result *result = NULL;
     struct fault fault;
     cr_assert_eq(batch_take(&mine, &query, &result, &fault), ST_OK);

@@ -11,10 +11,9 @@
 
 enum { OUTAGE_S = 60, WARM_S = 15, EVENTS_A_SECOND = 300, WARM_EVENTS = 6000, FLAT_PERCENT = 10 };
 
-/* provider_failures no more than send_attempts: else what is tried first fails before the breaker opens. */
 #define DOWN_INI                                                                                             \
     CHAOS_INI "push_max_age = 30s\n"                                                                         \
-              "[provider]\nprovider_failures = 3\nprovider_pause = 200ms\nprovider_pause_max = 1s\n"
+              "[provider]\nprovider_pause = 200ms\nprovider_pause_max = 1s\n"
 
 /* One second's events, and how long until the last of them was in the feed's table. */
 static int64_t feed_a_second(struct chaos *c)
