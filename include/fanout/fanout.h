@@ -32,6 +32,10 @@ struct fanout_setup {
     const struct clock *clock;   /* NULL: clock_system */
     struct metrics *metrics;     /* NULL: none */
     struct readiness *readiness; /* NULL: none; fan-out adds its slot "fanout" */
+    /* Called in fanout_run's thread after a SIGHUP: reads the settings again and hands them to
+     * fanout_take_tokens. NULL: there is nothing to read again. */
+    void (*reload)(void *context, struct fanout *fanout);
+    void *reload_context;
 };
 
 /* Before the threads start. Everything pointed at must live until fanout_free; connects to nothing yet.
@@ -44,5 +48,9 @@ void fanout_free(struct fanout *fanout); /* NULL is fine */
  * ST_OK. Unreachable databases and brokers are waited for. ST_FATAL (fault.exit_code) when this process
  * cannot go on; it has then called signals_stop() itself. */
 MUST_USE enum status fanout_run(struct fanout *fanout, struct fault *fault);
+
+/* These tokens from now on, copied. Not ST_OK: an old one stays. For setup.reload. */
+MUST_USE enum status fanout_take_tokens(struct fanout *fanout, const struct provider_settings *provider,
+                                        const struct preferences_settings *preferences, struct fault *fault);
 
 #endif

@@ -18,6 +18,7 @@
 #include "remote/settings.h"
 
 struct reconcile;
+struct poll_loop; /* the part of it that asks the provider */
 
 struct reconcile_setup {
     const struct reconcile_settings *settings; /* [reconciler] */
@@ -32,6 +33,10 @@ struct reconcile_setup {
     struct metrics *metrics;                   /* NULL: none */
     struct readiness *readiness;               /* NULL: none; adds slots "drain", "poll", "settle",
                                                   and with a settled_topic "publish" */
+    /* Called in a thread of reconcile_run after a SIGHUP: reads the settings again and hands them to
+     * reconcile_take_token. NULL: there is nothing to read again. */
+    void (*reload)(void *context, struct poll_loop *poll);
+    void *reload_context;
 };
 
 /* Everything pointed at must live until reconcile_free; connects to nothing yet. ST_FATAL: no memory;
@@ -44,5 +49,9 @@ void reconcile_free(struct reconcile *reconcile); /* NULL is fine */
  * an open receipts request is dropped. ST_OK. Unreachable databases and brokers are waited for. ST_FATAL
  * (fault.exit_code) when this process cannot go on; it has then called signals_stop() itself. */
 MUST_USE enum status reconcile_run(struct reconcile *reconcile, struct fault *fault);
+
+/* The provider's token from now on, copied. Not ST_OK: the old one stays. For setup.reload. */
+MUST_USE enum status reconcile_take_token(struct poll_loop *poll, const struct provider_settings *provider,
+                                          struct fault *fault);
 
 #endif

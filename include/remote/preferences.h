@@ -47,6 +47,10 @@ MUST_USE enum status preferences_settings_check(const struct preferences_setting
  * preferences_settings_check. */
 MUST_USE enum status preferences_open(const struct preferences_setup *setup, struct preferences **preferences,
                                       struct fault *fault);
+/* The token from now on, copied; requests in flight keep theirs. ST_REJECT: it cannot be used; ST_FATAL: no
+ * memory; the old one stays. */
+MUST_USE enum status preferences_set_token(struct preferences *preferences, const char *token,
+                                           struct fault *fault);
 void preferences_close(struct preferences *preferences); /* drops what is in flight; NULL is fine */
 
 /* Moves requests on and takes finished ones; waits at most timeout_ms for the first. True: one finished. */

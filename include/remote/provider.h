@@ -42,6 +42,9 @@ MUST_USE enum status provider_settings_check(const struct provider_settings *set
  */
 MUST_USE enum status provider_open(const struct provider_setup *setup, struct provider **provider,
                                    struct fault *fault);
+/* The token from now on, copied; requests in flight keep theirs. ST_REJECT: it cannot be used; ST_FATAL: no
+ * memory; the old one stays. */
+MUST_USE enum status provider_set_token(struct provider *provider, const char *token, struct fault *fault);
 void provider_close(struct provider *provider); /* drops what is in flight; NULL is fine */
 struct provider_capabilities provider_capabilities(const struct provider *provider);
 

@@ -22,6 +22,17 @@ struct parts {
     struct fault fanout_fault;
 };
 
+static enum status take_tokens(void *context, const void *settings, struct fault *fault)
+{
+    const struct dispatcher_settings *fresh = settings;
+    return fanout_take_tokens(context, &fresh->provider, &fresh->preferences, fault);
+}
+
+static void reload_tokens(void *context, struct fanout *fanout)
+{
+    frame_take_again(context, take_tokens, fanout);
+}
+
 static enum status open_fanout(struct frame *frame, struct parts *parts, int64_t owner, struct fault *fault)
 {
     const struct dispatcher_settings *settings = frame->settings;
@@ -36,7 +47,9 @@ static enum status open_fanout(struct frame *frame, struct parts *parts, int64_t
                                  .shutdown_timeout_ms = frame->run->shutdown_timeout_ms,
                                  .clock = &frame->clock,
                                  .metrics = frame->metrics,
-                                 .readiness = frame->readiness};
+                                 .readiness = frame->readiness,
+                                 .reload = reload_tokens,
+                                 .reload_context = frame};
     return fanout_new(&setup, &parts->fanout, fault);
 }
 

@@ -119,34 +119,63 @@ static void log_warnings(const struct config *config)
         log_event(LOG_WARN, "CONF-WARN", config->warnings[i]);
 }
 
+/* What came of the configuration as it is now; the caller ends it. */
+struct again {
+    struct config config;
+    char *settings;
+    struct fault fault;
+};
+
+static enum status read_again(const struct frame *frame, struct again *again,
+                              enum status (*take)(void *context, const void *settings, struct fault *fault),
+                              void *context)
+{
+    again->settings = calloc(1, frame->program->settings_bytes);
+    config_init(&again->config, &frame->program->config);
+    if (again->settings == NULL) {
+        fault_set(&again->fault, "memory", "no memory for the configuration");
+        return ST_REJECT;
+    }
+    enum status status = load(&again->config, frame->options, again->settings, &again->fault);
+    if (status == ST_OK)
+        status = check(frame->program, &again->config, again->settings, &again->fault);
+    if (status == ST_OK && take != NULL)
+        status = take(context, again->settings, &again->fault);
+    return status;
+}
+
+static void end_again(struct again *again)
+{
+    config_done(&again->config);
+    free(again->settings);
+}
+
+void frame_take_again(const struct frame *frame,
+                      enum status (*take)(void *context, const void *settings, struct fault *fault),
+                      void *context)
+{
+    struct again again;
+    enum status status = read_again(frame, &again, take, context);
+    (void)status;
+    end_again(&again);
+}
+
 void frame_reload(const struct frame *frame,
                   enum status (*take)(void *context, const void *settings, struct fault *fault),
                   void *context)
 {
-    struct config config;
-    struct fault fault;
-    char *settings = calloc(1, frame->program->settings_bytes);
-    enum status status = ST_REJECT;
-    config_init(&config, &frame->program->config);
-    if (settings == NULL)
-        fault_set(&fault, "memory", "no memory for the configuration");
-    else
-        status = load(&config, frame->options, settings, &fault);
-    if (status == ST_OK)
-        status = check(frame->program, &config, settings, &fault);
-    if (status == ST_OK && take != NULL)
-        status = take(context, settings, &fault);
+    struct again again;
+    enum status status = read_again(frame, &again, take, context);
     if (status == ST_OK) {
-        const struct run_settings *run = (const void *)(settings + frame->program->run_offset);
+        const struct run_settings *run = (const void *)(again.settings + frame->program->run_offset);
         log_set_level(run->log_level);
-        log_warnings(&config);
+        log_warnings(&again.config);
         log_event(LOG_INFO, "CONF-RELOAD", "configuration read again; what needs a restart waits for it");
     } else {
         log_fault(LOG_ERROR, "CONF-RELOAD", "configuration cannot be read again, nothing changed", status,
-                  &fault);
+                  &again.fault);
     }
-    config_done(&config);
-    free(settings);
+    end_again(&again);
 }
 
 /* A thread beside the run: reads the configuration again on SIGHUP, and ends a process whose run does not end

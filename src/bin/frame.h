@@ -57,6 +57,12 @@ void frame_reload(const struct frame *frame,
                   enum status (*take)(void *context, const void *settings, struct fault *fault),
                   void *context);
 
+/* The same without a word, and nothing but take: for loops that have secrets of their own to renew, in a
+ * program whose frame reloads by itself and says what was not good. */
+void frame_take_again(const struct frame *frame,
+                      enum status (*take)(void *context, const void *settings, struct fault *fault),
+                      void *context);
+
 /* The exit code. A run that has not ended shutdown_timeout + 5 s after the stop was asked for is ended. */
 int frame_main(const struct frame_program *program, int argc, char **argv);
 

@@ -9,6 +9,16 @@
 #include "reconciler_audit.h"
 #include "reconciler_config.h"
 
+static enum status take_token(void *context, const void *settings, struct fault *fault)
+{
+    return reconcile_take_token(context, &((const struct reconciler_settings *)settings)->provider, fault);
+}
+
+static void reload_token(void *context, struct poll_loop *poll)
+{
+    frame_take_again(context, take_token, poll);
+}
+
 static enum status run(struct frame *frame, struct fault *fault)
 {
     const struct reconciler_settings *settings = frame->settings;
@@ -29,7 +39,9 @@ static enum status run(struct frame *frame, struct fault *fault)
                                     .shutdown_timeout_ms = frame->run->shutdown_timeout_ms,
                                     .clock = &frame->clock,
                                     .metrics = frame->metrics,
-                                    .readiness = frame->readiness};
+                                    .readiness = frame->readiness,
+                                    .reload = reload_token,
+                                    .reload_context = frame};
     struct reconcile *reconcile = NULL;
     enum status status = reconcile_new(&setup, &reconcile, fault);
     if (status == ST_OK)

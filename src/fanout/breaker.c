@@ -18,6 +18,12 @@ bool breaker_lets(const struct breaker *breaker, int64_t now_ms)
     return breaker->state == BREAKER_CLOSED || (!breaker->trial_out && now_ms >= breaker->trial_at_ms);
 }
 
+void breaker_try_now(struct breaker *breaker, int64_t now_ms)
+{
+    if (breaker->trial_at_ms > now_ms)
+        breaker->trial_at_ms = now_ms;
+}
+
 void breaker_trial_begins(struct breaker *breaker)
 {
     breaker->trial_out = true;

@@ -29,6 +29,8 @@ struct breaker {
 void breaker_init(struct breaker *breaker, const struct provider_settings *settings, uint64_t seed);
 /* Whether a chunk may be sent: closed, or a trial is due and none is out. */
 bool breaker_lets(const struct breaker *breaker, int64_t now_ms);
+/* Something changed on our side: the next trial need not wait. */
+void breaker_try_now(struct breaker *breaker, int64_t now_ms);
 /* The chunk being sent is the trial. */
 void breaker_trial_begins(struct breaker *breaker);
 

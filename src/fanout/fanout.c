@@ -248,10 +248,37 @@ static enum status run_stage(struct fanout *fanout, size_t index, struct fault *
     return status;
 }
 
+/* ---- SIGHUP -------------------------------------------------------------------------------------------- */
+
+enum status fanout_take_tokens(struct fanout *fanout, const struct provider_settings *provider,
+                               const struct preferences_settings *preferences, struct fault *fault)
+{
+    enum status status = provider_set_token(fanout->provider, provider->token, fault);
+    if (status == ST_OK && fanout->preferences != NULL)
+        status = preferences_set_token(fanout->preferences, preferences->token, fault);
+    if (status != ST_OK)
+        return status;
+    if (fanout->breaker.state == BREAKER_CREDENTIALS)
+        breaker_try_now(&fanout->breaker, fanout_now_ms(fanout));
+    log_event(LOG_INFO, "FAN-TOKENS", "the tokens of the provider and the account service were read again");
+    return ST_OK;
+}
+
+static void look_for_reload(struct fanout *fanout)
+{
+    unsigned reloads = signals_reloads();
+    if (reloads == fanout->reloads)
+        return;
+    fanout->reloads = reloads;
+    if (fanout->setup.reload != NULL)
+        fanout->setup.reload(fanout->setup.reload_context, fanout);
+}
+
 /* All stages once. A stage that failed for now is tried again in the next pass; only ST_FATAL comes back. */
 static enum status pass(struct fanout *fanout, struct fault *fault)
 {
     bool failed = false;
+    look_for_reload(fanout);
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         bool runs = !stages[i].needs_db || keep_db(fanout);
         enum status status = runs ? run_stage(fanout, i, fault) : ST_OK;

@@ -158,6 +158,7 @@ struct fanout {
     bool was_up;            /* the database, once */
     int64_t takeover_at_ms; /* others' batches are not taken before: their owners were cut off too */
     bool topic_stopped;
+    unsigned reloads; /* SIGHUPs seen */
     struct quiet quiet_answers[PROVIDER_ANSWER_KINDS];
 };
 

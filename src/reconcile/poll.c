@@ -34,6 +34,7 @@ struct poll_loop {
     bool give_up;         /* the provider is away, or the lease is lost: end the pass */
     bool refused;         /* it refuses our credentials: not ready, until an answer comes */
     bool answered;        /* every request of the pass */
+    unsigned reloads;     /* SIGHUPs seen */
     size_t chunk, failures;
     int64_t renewed_ms, next_ms, pass_ms, retry_after_ms;
     struct provider_ask *asks;              /* of receipt_chunk */
@@ -451,6 +452,29 @@ static void say_ready(struct poll_loop *poll)
         readiness_ready(session->setup->readiness, session->slot);
 }
 
+enum status reconcile_take_token(struct poll_loop *poll, const struct provider_settings *provider,
+                                 struct fault *fault)
+{
+    enum status status = provider_set_token(poll->provider, provider->token, fault);
+    if (status != ST_OK)
+        return status;
+    if (poll->refused)
+        poll->next_ms = clock_monotonic_ms(poll->session.clock);
+    log_event(LOG_INFO, "RECEIPT-TOKEN", "the provider's token was read again");
+    return ST_OK;
+}
+
+static void look_for_reload(struct poll_loop *poll)
+{
+    const struct reconcile_setup *setup = poll->session.setup;
+    unsigned reloads = signals_reloads();
+    if (reloads == poll->reloads)
+        return;
+    poll->reloads = reloads;
+    if (setup->reload != NULL)
+        setup->reload(setup->reload_context, poll);
+}
+
 static enum status turn(struct poll_loop *poll, struct fault *fault)
 {
     if (!poll->open)
@@ -464,6 +488,7 @@ enum status poll_run(struct poll_loop *poll, struct fault *fault)
     struct session *session = &poll->session;
     enum status status = ST_OK;
     while (status != ST_FATAL && !signals_stopping()) {
+        look_for_reload(poll);
         int64_t left_ms = poll->next_ms - clock_monotonic_ms(session->clock);
         if (!poll->open && left_ms > 0) {
             session_sleep(left_ms < SLICE_MS ? left_ms : SLICE_MS);

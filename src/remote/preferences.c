@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "bearer.h"
 #include "io/crypto.h"
 #include "io/http_client.h"
 #include "preferences_cache.h"
@@ -18,6 +19,7 @@
 #include "wire/record.h"
 
 enum {
+    HEADER_AUTHORIZATION = 2, /* the last: NULL when there is no token */
     HEADERS = 4,
     TEXTS_BYTES_MAX = 128 * 1024, /* at least two blocks of an arena; the ids of a request need 42 KiB */
     PERSON_BYTES_MAX = EVENT_ID_MAX + 8 * PREFERENCES_DENIED_MAX + 64
@@ -83,31 +85,28 @@ enum status preferences_settings_check(const struct preferences_settings *settin
         fault_set_field(fault, "preferences.url");
         return ST_REJECT;
     }
-    if (strpbrk(settings->token, "\r\n") != NULL) {
-        fault_set(fault, "config", "[preferences] token holds a line break");
-        fault_set_field(fault, "preferences.token");
-        return ST_REJECT;
-    }
-    return ST_OK;
+    return bearer_check(settings->token, "preferences", fault);
+}
+
+enum status preferences_set_token(struct preferences *preferences, const char *token, struct fault *fault)
+{
+    enum status status = bearer_set(&preferences->authorization, token, "preferences", fault);
+    if (status == ST_OK)
+        preferences->headers[HEADER_AUTHORIZATION] = preferences->authorization;
+    return status;
 }
 
 static enum status make_texts(struct preferences *preferences, struct fault *fault)
 {
     const struct preferences_settings *settings = &preferences->settings;
-    size_t header = 0;
-    preferences->headers[header++] = "Accept: application/json";
-    preferences->headers[header++] = "Content-Type: application/json";
-    if (settings->token[0] != '\0') {
-        if (asprintf(&preferences->authorization, "Authorization: Bearer %s", settings->token) < 0)
-            preferences->authorization = NULL;
-        preferences->headers[header++] = preferences->authorization;
-    }
+    preferences->headers[0] = "Accept: application/json";
+    preferences->headers[1] = "Content-Type: application/json";
     preferences->url = strdup(settings->url);
-    if (preferences->url == NULL || preferences->headers[header - 1] == NULL) {
+    if (preferences->url == NULL) {
         fault_set(fault, "memory", "no memory for the account service's address");
         return ST_FATAL;
     }
-    return ST_OK;
+    return preferences_set_token(preferences, settings->token, fault);
 }
 
 static enum status make_client(struct preferences *preferences, struct fault *fault)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "bearer.h"
 #include "excerpt.h"
 #include "io/http_client.h"
 #include "provider_metrics.h"
@@ -26,6 +27,7 @@ enum {
     REQUEST_BYTES_MAX = 2 * 1024 * 1024,  /* 100 messages of 4,096 bytes, tokens, options and frames */
     RESPONSE_BYTES_MAX = 8 * 1024 * 1024, /* contracts/provider.md */
     TEXTS_BYTES_MAX = 1024 * 1024,
+    HEADER_AUTHORIZATION = 2, /* the last: NULL when there is no token */
     HEADERS = 4
 };
 
@@ -70,12 +72,15 @@ enum status provider_settings_check(const struct provider_settings *settings, st
         fault_set_field(fault, "provider.base_url");
         return ST_REJECT;
     }
-    if (strpbrk(settings->token, "\r\n") != NULL) {
-        fault_set(fault, "config", "[provider] token holds a line break");
-        fault_set_field(fault, "provider.token");
-        return ST_REJECT;
-    }
-    return ST_OK;
+    return bearer_check(settings->token, "provider", fault);
+}
+
+enum status provider_set_token(struct provider *provider, const char *token, struct fault *fault)
+{
+    enum status status = bearer_set(&provider->authorization, token, "provider", fault);
+    if (status == ST_OK)
+        provider->headers[HEADER_AUTHORIZATION] = provider->authorization;
+    return status;
 }
 
 static enum status make_texts(struct provider *provider, const struct provider_settings *settings,
@@ -86,19 +91,13 @@ static enum status make_texts(struct provider *provider, const struct provider_s
         base--;
     provider->send_url = join(settings->base_url, base, "/--/api/v2/push/send");
     provider->receipts_url = join(settings->base_url, base, "/--/api/v2/push/getReceipts");
-    size_t header = 0;
-    provider->headers[header++] = "Accept: application/json";
-    provider->headers[header++] = "Content-Type: application/json";
-    if (settings->token[0] != '\0') {
-        provider->authorization = join("Authorization: Bearer ", 22, settings->token);
-        provider->headers[header++] = provider->authorization;
-    }
-    if (provider->send_url == NULL || provider->receipts_url == NULL ||
-        provider->headers[header - 1] == NULL) {
+    provider->headers[0] = "Accept: application/json";
+    provider->headers[1] = "Content-Type: application/json";
+    if (provider->send_url == NULL || provider->receipts_url == NULL) {
         fault_set(fault, "memory", "no memory for the provider's addresses");
         return ST_FATAL;
     }
-    return ST_OK;
+    return provider_set_token(provider, settings->token, fault);
 }
 
 static enum status make_client(struct provider *provider, const struct provider_setup *setup,

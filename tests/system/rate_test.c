@@ -1,5 +1,6 @@
 /* The provider's rate as it sees it, and the provider away: what waits, where, and what is lost. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -239,6 +240,63 @@ Test(dispatcher, push_max_age)
     cr_expect_eq(pushes_outcomes(&w, "\"outcome\":\"suppressed\"", "\"Expired\""), 3000);
     cr_expect_eq(simulator_accepted(&w, NULL), 0);
     child_stop(dispatcher);
+    world_check_books(&w);
+    world_close(&w);
+}
+
+static void write_token(const char *path, const char *token)
+{
+    FILE *stream = fopen(path, "w");
+    cr_assert(stream != NULL);
+    fprintf(stream, "%s\n", token);
+    fclose(stream);
+}
+
+static struct child *simulator_again(struct world *w, const char *token)
+{
+    const char *argv[] = {"--access-token", token, "--listen", strstr(w->provider_url, "127.0.0.1"), NULL};
+    return world_simulator(w, argv);
+}
+
+/* The token is withdrawn, a new one is written to the file: with SIGHUP both processes go on, no restart. */
+Test(dispatcher, tokens_reloaded)
+{
+    static const char *const first[] = {"--access-token", "first-secret", NULL};
+    struct world w;
+    char path[WORLD_PATH_MAX], extra[WORLD_PATH_MAX + 200], text[2048];
+    pushes_open(&w, "tokens_reloaded", first);
+    struct child *simulator = &w.children[w.child_count - 1];
+    snprintf(path, sizeof path, "%.400s/token", w.folder);
+    write_token(path, "first-secret");
+    snprintf(extra, sizeof extra, "[provider]\ntoken_file = %s\nauth_pause = 1h\n", path);
+    struct child *dispatcher = world_dispatcher(&w, extra);
+    snprintf(extra, sizeof extra,
+             "[provider]\ntoken_file = %s\n[reconciler]\nreceipt_delay = 1s\npoll_interval = 1s\n", path);
+    struct child *reconciler = world_reconciler(&w, extra);
+    pushes_devices(&w, "b", 100);
+    produce_runs(&w, 0, 1, 100);
+    world_wait_count(&w, 100, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    child_stop(simulator);
+    simulator_again(&w, "second-secret");
+    produce_runs(&w, 1, 1, 100);
+    wait_breaker(dispatcher, 2);
+    int64_t before = simulator_accepted(&w, NULL);
+    write_token(path, "second-secret");
+    child_signal(dispatcher, SIGHUP);
+    child_signal(reconciler, SIGHUP);
+    world_wait_count(&w, 200, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    printf(
+        "tokens_reloaded: %lld accepted with the old token, %lld more after SIGHUP, delivered %lld of 200\n",
+        (long long)before, (long long)(simulator_accepted(&w, NULL) - before),
+        (long long)world_count(&w, "SELECT count(*) FROM dispatches WHERE state = 'delivered'"));
+    cr_expect_eq(before, 100);
+    cr_expect_eq(pushes_accepted_once(&w), 200);
+    cr_expect(breaker_is(dispatcher, 0));
+    cr_expect_eq(pushes_readyz(dispatcher, text, sizeof text), 200, "%s", text);
+    cr_expect_eq(pushes_readyz(reconciler, text, sizeof text), 200, "%s", text);
+    child_stop(dispatcher);
+    child_stop(reconciler);
+    cr_expect_not(world_logs_have(&w, "-secret"));
     world_check_books(&w);
     world_close(&w);
 }
