@@ -28,7 +28,7 @@ struct inspect {
 
 /* Blocks: a statement at most INSPECT_STATEMENT_MS, the whole INSPECT_MS. ST_FATAL: schema (fault.exit_code);
  * anything else but ST_OK: it could not look, and the report is worth nothing. */
-enum { INSPECT_STATEMENT_MS = 10 * 60 * 1000, INSPECT_MS = 30 * 60 * 1000, INSPECT_DRAIN_MS = 30 * 1000 };
+enum { INSPECT_STATEMENT_MS = 10 * 60 * 1000, INSPECT_MS = 30 * 60 * 1000, INSPECT_DRAIN_MS = 10 * 1000 };
 MUST_USE enum status inspect_run(const struct inspect_setup *setup, struct inspect *inspect,
                                  struct fault *fault);
 

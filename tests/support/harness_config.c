@@ -190,6 +190,14 @@ void world_write_reconciler_ini(struct world *w, const char *extra, char *path)
     free(ini);
 }
 
+int world_audit(struct world *w, char *output, size_t size)
+{
+    char path[WORLD_PATH_MAX];
+    world_write_reconciler_ini(w, NULL, path);
+    const char *argv[] = {"-F", path, "--audit", NULL};
+    return world_run(w, "src/bin/belfry-reconciler", argv, output, size);
+}
+
 void world_write_reader_ini(struct world *w, const char *extra, char *path)
 {
     struct ini *ini = calloc(1, sizeof *ini);
