@@ -18,8 +18,9 @@
 
 enum {
     ARENA_BYTES_MAX = 16 << 20,
-    SLICE_MS = 1000,      /* of a wait: the loop says that it lives */
-    FAILURES_IN_A_ROW = 3 /* chunks; then the pass is over */
+    SLICE_MS = 1000,                           /* of a wait: the loop says that it lives */
+    FAILURES_IN_A_ROW = 3,                     /* chunks; then the pass is over */
+    TICKET_BYTES_MAX = 3 * DISPATCH_TICKET_MAX /* of a row: wire/outcome lets as many in */
 };
 
 struct poll_loop {
@@ -29,7 +30,7 @@ struct poll_loop {
     struct arena arena; /* of one page */
     struct receipt_rows rows;
     size_t at; /* the first row of the chunk in hand */
-    char after[DISPATCH_TICKET_MAX + 1];
+    char after[TICKET_BYTES_MAX + 1];
     bool open, last_page; /* a pass is under way; no page follows this one */
     bool give_up;         /* the provider is away, or the lease is lost: end the pass */
     bool refused;         /* it refuses our credentials: not ready, until an answer comes */
@@ -113,7 +114,7 @@ static enum status stage_due(void *context, struct fault *fault)
         drop_cut_ticket(poll);
     if (poll->rows.count > 0) {
         struct span last = poll->rows.rows[poll->rows.count - 1].ticket;
-        size_t bytes = last.bytes < DISPATCH_TICKET_MAX ? last.bytes : DISPATCH_TICKET_MAX;
+        size_t bytes = last.bytes < TICKET_BYTES_MAX ? last.bytes : TICKET_BYTES_MAX;
         memcpy(poll->after, last.at, bytes);
         poll->after[bytes] = '\0';
     }
@@ -134,6 +135,16 @@ static void take_chunk(struct poll_loop *poll)
     poll->row_count = from - poll->at;
 }
 
+/* Whether rows [from, to), all of one ticket, are of one device too. */
+static bool is_one_device(const struct receipt_rows *rows, size_t from, size_t to)
+{
+    for (size_t i = from + 1; i < to; i++) {
+        if (!span_same(rows->rows[from].token, rows->rows[i].token))
+            return false;
+    }
+    return true;
+}
+
 static struct receipt_finding find(struct poll_loop *poll, const struct receipt_due *row, size_t ask,
                                    const struct provider_receipt *receipt)
 {
@@ -145,9 +156,6 @@ static struct receipt_finding find(struct poll_loop *poll, const struct receipt_
     if (receipt->kind == PROVIDER_RECEIPT_ERROR) {
         memcpy(poll->errors[ask], receipt->error, sizeof poll->errors[ask]);
         finding.error = span_of(poll->errors[ask]);
-        /* Two rows of one ticket and different devices: which of them is gone is not known. */
-        if (span_is(finding.error, DISPATCH_NOT_REGISTERED) && !span_same(row->token, poll->asks[ask].token))
-            finding.error = span_of(DISPATCH_TICKET_MISMATCH);
     }
     return finding;
 }
@@ -178,8 +186,15 @@ static void take_answer(struct poll_loop *poll, const struct provider_answer *an
     count_receipts(poll, answer);
     size_t row = poll->at;
     for (size_t ask = 0; ask < poll->ask_count; ask++) {
-        for (size_t end = same_ticket_end(&poll->rows, row); row < end; row++)
-            poll->findings[row - poll->at] = find(poll, &poll->rows.rows[row], ask, &answer->receipts[ask]);
+        size_t end = same_ticket_end(&poll->rows, row);
+        bool known = is_one_device(&poll->rows, row, end);
+        for (; row < end; row++) {
+            struct receipt_finding *finding = &poll->findings[row - poll->at];
+            *finding = find(poll, &poll->rows.rows[row], ask, &answer->receipts[ask]);
+            /* One ticket on rows of several devices: which of them is gone is not known, so none is off. */
+            if (!known && span_is(finding->error, DISPATCH_NOT_REGISTERED))
+                finding->error = span_of(DISPATCH_TICKET_MISMATCH);
+        }
     }
     assert(row - poll->at == poll->row_count);
     poll->found = true;

@@ -70,6 +70,7 @@ void model_tell(struct model *model, const struct model_outcome *told, int count
         counts->failed += dispatch->state == MODEL_FAILED;
         counts->suppressed += dispatch->state == MODEL_SUPPRESSED;
         any_sent = any_sent || dispatch->state == MODEL_SENT;
+        model->announced += dispatch->state != MODEL_SENT; /* "each final state … in the same transaction" */
     }
     for (int device = 0; device < model->device_count; device++) {
         for (int i = 0; i < model->dispatch_count; i++) {
@@ -92,6 +93,7 @@ void model_receipt(struct model *model, int dispatch, const char *ticket, const 
     struct model_dispatch *d = &model->dispatches[dispatch];
     if (d->state != MODEL_SENT || !is(d->ticket, ticket))
         return;
+    model->announced += error != NULL || d->queued_min < -MODEL_MAX_AGE_MIN;
     if (error == NULL) {
         if (d->queued_min < -MODEL_MAX_AGE_MIN) {
             d->state = MODEL_EXPIRED;
@@ -117,6 +119,7 @@ void model_expire(struct model *model, struct model_counts *counts)
             continue;
         d->state = MODEL_EXPIRED;
         counts->expired++;
+        model->announced++;
     }
 }
 

@@ -52,6 +52,7 @@ struct model {
     struct model_device devices[MODEL_DEVICES];
     int dispatch_count, device_count;
     struct model_queue queue;
+    int announced; /* final states that went to settled_outbox, failed/Unconfirmed among them */
 };
 
 struct model_outcome {

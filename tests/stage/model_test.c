@@ -194,8 +194,10 @@ static void put_rows(struct driver *d)
     struct buffer sql;
     buffer_init(&sql, 8 << 20);
     buffer_add_text(&sql,
-                    "TRUNCATE dispatches, notifications, device_tokens, device_history, receipt_batches;"
-                    "DROP TABLE IF EXISTS at, d, v; CREATE TEMP TABLE at AS SELECT now() AS t0;"
+                    "TRUNCATE dispatches, notifications, device_tokens, device_history, receipt_batches,"
+                    " settled_outbox;"
+                    "SET client_min_messages = warning; DROP TABLE IF EXISTS at, d, v; CREATE TEMP TABLE at "
+                    "AS SELECT now() AS t0;"
                     "CREATE TEMP TABLE d (id bigint, device bigint, usr text, min int);"
                     "CREATE TEMP TABLE v (id bigint, usr text);"
                     "INSERT INTO d VALUES ");
@@ -246,6 +248,7 @@ static void expect_lines(const struct sequence *s, char *text, size_t size)
         at += snprintf(text + at, size - (size_t)at, " %s,%s,%s,%d", m->heir ? "heir" : "u",
                        m->enabled ? "on" : "off", m->reason, m->killed);
     }
+    at += snprintf(text + at, size - (size_t)at, " announced %d", s->model.announced);
     if (s->model.queue.there)
         snprintf(text + at, size - (size_t)at, " version %lld", (long long)s->model.queue.version);
 }
@@ -254,17 +257,21 @@ static void look(struct driver *d)
 {
     static char text[TEXT_BYTES];
     char want[1024];
-    world_text(&d->r->world, text, sizeof text,
-               "SELECT string_agg(d.batch || ' ' || d.said || ' ' || v.said || coalesce(' version ' ||"
-               " r.version, ''), chr(10) ORDER BY d.batch) FROM"
-               " (SELECT id >> 20 AS batch, string_agg(concat_ws(',', state, coalesce(error, ''),"
-               " coalesce(ticket, '')), ' ' ORDER BY id) AS said FROM dispatches GROUP BY 1) d"
-               " JOIN (SELECT id / %d AS batch, string_agg(concat_ws(',', rtrim(user_id, '0123456789'),"
-               " CASE WHEN enabled THEN 'on' ELSE 'off' END, coalesce(disabled_reason, ''),"
-               " (SELECT count(*) FROM device_history h WHERE h.device_id = t.id AND h.reason ="
-               " 'DeviceNotRegistered')), ' ' ORDER BY id) AS said FROM device_tokens t GROUP BY 1) v"
-               " USING (batch) LEFT JOIN receipt_batches r ON r.batch_id = batch",
-               MODEL_DEVICES);
+    world_text(
+        &d->r->world, text, sizeof text,
+        "SELECT string_agg(d.batch || ' ' || d.said || ' ' || v.said || ' announced ' || coalesce(o.count, "
+        "0) || coalesce(' version ' ||"
+        " r.version, ''), chr(10) ORDER BY d.batch) FROM"
+        " (SELECT id >> 20 AS batch, string_agg(concat_ws(',', state, coalesce(error, ''),"
+        " coalesce(ticket, '')), ' ' ORDER BY id) AS said FROM dispatches GROUP BY 1) d"
+        " JOIN (SELECT id / %d AS batch, string_agg(concat_ws(',', rtrim(user_id, '0123456789'),"
+        " CASE WHEN enabled THEN 'on' ELSE 'off' END, coalesce(disabled_reason, ''),"
+        " (SELECT count(*) FROM device_history h WHERE h.device_id = t.id AND h.reason ="
+        " 'DeviceNotRegistered')), ' ' ORDER BY id) AS said FROM device_tokens t GROUP BY 1) v"
+        " USING (batch) LEFT JOIN receipt_batches r ON r.batch_id = batch"
+        " LEFT JOIN (SELECT dispatch_id >> 20 AS batch, count(*) AS count FROM settled_outbox GROUP BY 1) o"
+        " USING (batch)",
+        MODEL_DEVICES);
     char *line = text;
     for (int i = 0; i < d->count; i++) {
         const struct sequence *s = &d->sequences[i];
@@ -541,7 +548,7 @@ static void apply_findings(struct driver *d, const struct receipt_finding *findi
     for (int again = 0; again < 2; again++) { /* the answer of the statement gets lost: it is done twice */
         struct receipt_counts got;
         struct fault fault;
-        struct receipt_answer answer = {findings, count, (int64_t)MODEL_MAX_AGE_MIN * 60000};
+        struct receipt_answer answer = {findings, count, (int64_t)MODEL_MAX_AGE_MIN * 60000, true};
         fault_reset(&fault);
         cr_assert_eq(receipt_apply(d->r->db, &answer, &got, &fault), ST_OK, "%s", fault.text);
         d->figures.statements++;
@@ -593,7 +600,7 @@ static void run_applies(struct driver *d, enum step step)
 
 static void finish_lease(struct driver *d, const struct receipt_lease *lease)
 {
-    struct receipt_lease aged = {.owner = lease->owner};
+    struct receipt_lease aged = {.owner = lease->owner, .announce = true};
     struct model_counts want = {0};
     struct fault fault;
     int64_t expired = 0, done = 0;
@@ -681,6 +688,7 @@ Test(model, sequences_end_where_the_model_says, .timeout = 600)
     struct driver d = {.r = rec_open("model"), .traced = asked_for("BELFRY_MODEL_SEED", -1)};
     long sequences = d.traced >= 0 ? GROUP : asked_for("BELFRY_MODEL_SEQUENCES", SEQUENCES);
     long first = d.traced >= 0 ? d.traced / GROUP * GROUP : 0, from_ms = (long)world_now_ms();
+    d.r->announce = true;
     d.sequences = calloc(GROUP, sizeof *d.sequences);
     cr_assert_not_null(d.sequences);
     for (long at = 0; at < sequences; at += GROUP)

@@ -166,6 +166,9 @@ void simulator_script(struct world *w, const char *json);
 void simulator_reset(struct world *w);
 /* group: "send", "receipts", "preferences"; name: "calls", "accepted", "largest" … */
 int64_t simulator_stat(struct world *w, const char *group, const char *name);
+/* Makes count tickets whose receipts are ok, as if so many messages had been accepted. The n-th (from 0, of a
+ * simulator that had none) has the id printf("%08x-0000-7000-8000-%012x", run, n); returns run. */
+uint32_t simulator_tickets(struct world *w, int64_t count);
 /* Lines in the record of accepted messages that hold text (NULL: all). */
 int64_t simulator_accepted(struct world *w, const char *text);
 

@@ -102,3 +102,21 @@ int64_t simulator_stat(struct world *w, const char *group, const char *name)
     world_reply_done(&reply);
     return value;
 }
+
+uint32_t simulator_tickets(struct world *w, int64_t count)
+{
+    char url[256], body[64];
+    struct world_reply reply;
+    snprintf(url, sizeof url, "%s/control/tickets", w->provider_url);
+    snprintf(body, sizeof body, "{\"count\":%lld}", (long long)count);
+    world_http("POST", url, NULL, body, &reply);
+    cr_assert_eq(reply.status, 200, "%s", reply.body);
+    world_reply_done(&reply);
+    snprintf(url, sizeof url, "%s/control/stats", w->provider_url);
+    world_http("GET", url, NULL, NULL, &reply);
+    const char *at = reply.status == 200 ? strstr(reply.body, "\"run\":") : NULL;
+    cr_assert(at != NULL, "%s", reply.body);
+    uint32_t run = (uint32_t)strtoul(at + strlen("\"run\":"), NULL, 10);
+    world_reply_done(&reply);
+    return run;
+}

@@ -27,9 +27,12 @@
  *   POST /control/preferences  {"users":{"u1":{"push":false}}}: merged in; null takes a user out again
  *   POST /control/projects     {"SUBSTRING OF TOKEN":"@owner/app",…}; other tokens belong to "@belfry/app"
  *   POST /control/clock        {"advance_ms":n}: receipts age that much at once
- *   POST /control/reset        forgets rules, preferences, projects and counters; keeps tickets and the
- * record GET  /control/stats {"send":{calls,accepted,refused,faults,largest,largest_bytes,gzip,concurrent,
- *                              concurrent_max},"receipts":{…},"preferences":{…},"connections","connections_max"}
+ *   POST /control/tickets      {"count":n}: n more tickets with ok receipts, as if n messages had been
+ * accepted POST /control/reset        forgets rules, preferences, projects and counters; keeps tickets and
+ * the record GET  /control/stats
+ * {"send":{calls,accepted,refused,faults,largest,largest_bytes,gzip,concurrent,
+ *                              concurrent_max},"receipts":{…},"preferences":{…},"connections","connections_max",
+ *                              "run","tickets"}
  *                              (accepted and largest count messages, ids or users; largest_bytes is unpacked)
  *
  * when (all that are given must hold; {} always holds)

@@ -195,8 +195,9 @@ static void reset(struct sim *sim)
 
 static json_t *stats(const struct sim *sim)
 {
-    json_t *all = json_pack("{s:I, s:I}", "connections", (json_int_t)sim->connections, "connections_max",
-                            (json_int_t)sim->connections_max);
+    json_t *all = json_pack("{s:I, s:I, s:I, s:I}", "connections", (json_int_t)sim->connections,
+                            "connections_max", (json_int_t)sim->connections_max, "run", (json_int_t)sim->run,
+                            "tickets", (json_int_t)sim->ticket_count);
     for (size_t i = 0; i < SIM_COUNTED_PATHS; i++) {
         const struct sim_counters *c = &sim->counters[i];
         const struct {
@@ -234,7 +235,15 @@ static bool obey(struct sim_request *request, json_t *value, char *text, size_t 
         sim->clock_offset_ms += json_integer_value(json_object_get(value, "advance_ms"));
         return true;
     }
-    return refuse(text, text_bytes, "no such control: script, preferences, projects, clock, reset, stats");
+    if (strcmp(request->control, "tickets") == 0) {
+        char id[SIM_TICKET_ID_BYTES];
+        json_int_t count = json_integer_value(json_object_get(value, "count"));
+        for (json_int_t i = 0; i < count && i < SIM_TICKETS_MAX; i++)
+            sim_ticket_add(sim, id, NULL, 0);
+        return true;
+    }
+    return refuse(text, text_bytes,
+                  "no such control: script, preferences, projects, clock, tickets, reset, stats");
 }
 
 void sim_control(struct sim_request *request)
