@@ -495,9 +495,9 @@ Test(outcome, dead_tokens_and_registrations_do_not_deadlock)
     rec_close(r);
 }
 
-/* Updates stay in place: no index but the primary key, and room in the page. On a quiet server 83 % here (94
- * % with fillfactor 36, 100 % with 33); what other sessions still look at cannot be pruned, so less beside
- * other tests. */
+/* Updates stay in place: no index but the primary key, and room in the page. On a quiet server all of them
+ * here; what other sessions still look at cannot be pruned, so perhaps less beside other tests. The figures
+ * of the real table are reconciler_1_million's. */
 Test(outcome, updates_are_hot)
 {
     enum { BATCHES = 10, EACH = 500, UPDATES = 2 * BATCHES * EACH };
@@ -529,7 +529,7 @@ Test(outcome, updates_are_hot)
     int64_t share = hot * 100 / UPDATES;
     printf("queued -> sent -> delivered, %d dispatches: %lld %% of updates HOT\n", BATCHES * EACH,
            (long long)share);
-    cr_assert(share >= 40, "%lld %%", (long long)share);
+    cr_assert(share >= 80, "%lld %%", (long long)share);
     rec_close(r);
 }
 
