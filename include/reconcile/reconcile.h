@@ -1,8 +1,9 @@
 /* The reconciler: outcomes on the receipts topic, and the provider's receipts -> final states (design.md §3).
  *
- * Three threads, each with its own database connection, because none may wait for another: `drain` works in
- * the caller's thread, `poll` waits up to a request_timeout for the provider, `settle` has a beat of 200 ms
- * that readers depend on. They share nothing but metrics and readiness. */
+ * Each loop has a thread and a database connection of its own, because none may wait for another: `drain`
+ * works in the caller's thread, `poll` waits up to a request_timeout for the provider, `settle` has a beat of
+ * 200 ms that readers depend on, `publish` waits for the settled topic. They share nothing but metrics and
+ * readiness. */
 #ifndef BELFRY_RECONCILE_RECONCILE_H
 #define BELFRY_RECONCILE_RECONCILE_H
 
@@ -23,7 +24,7 @@ struct poll_loop; /* the part of it that asks the provider */
 struct reconcile_setup {
     const struct reconcile_settings *settings; /* [reconciler] */
     const struct provider_settings *provider;  /* [provider] */
-    const struct db_settings *database;        /* for each of the three connections */
+    const struct db_settings *database;        /* for each connection */
     const struct config_pairs *kafka;          /* [kafka]; group.id among them */
     const char *receipts_topic, *dlq_topic;    /* [topics] receipts, receipts_dlq */
     const char *settled_topic;                 /* [topics] settled_topic; "" or NULL: off */

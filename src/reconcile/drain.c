@@ -143,16 +143,8 @@ static enum status stage_schema(void *context, struct fault *fault)
  * come later: the consumer waits for it and says so. */
 static enum status stage_topics(void *context, struct fault *fault)
 {
-    struct drain *drain = context;
-    struct kafka_client_options options = {.properties = drain->session.setup->kafka,
-                                           .client_name = "belfry-reconciler-admin"};
-    struct kafka_admin *admin = NULL;
-    int partitions = 0;
-    enum status status = kafka_admin_open(&options, &admin, fault);
-    if (status == ST_OK)
-        status = kafka_admin_partitions(admin, drain->session.setup->dlq_topic, &partitions, fault);
-    kafka_admin_close(admin);
-    return status;
+    const struct drain *drain = context;
+    return topic_find(drain->session.setup, drain->session.setup->dlq_topic, fault);
 }
 
 /* "drain" is the crash point before the statement, "drained" the one after it. */

@@ -21,9 +21,18 @@ static const char *const answer_values[] = {"data",        "mismatch",  "rate", 
                                             "away",        "other",     NULL};
 static const char *const batch_values[] = {"leased", "done", NULL};
 static const char *const disabled_values[] = {"ticket", "receipt", NULL};
-static const char *const stage_values[] = {
-    "schema", "topics", "take",   "parse",       "drain",       "drained",    "lease", "due",
-    "ask",    "poll",   "finish", "settle_read", "settle_move", "settle_due", "other", NULL};
+static const char *const publish_values[] = {"refused", "late", NULL};
+static const char *const stage_values[] = {"schema",        "topics",
+                                           "take",          "parse",
+                                           "drain",         "drained",
+                                           "lease",         "due",
+                                           "ask",           "poll",
+                                           "finish",        "settle_read",
+                                           "settle_move",   "settle_due",
+                                           "publish_topic", "publish_lease",
+                                           "publish_take",  "publish_send",
+                                           "publish_done",  "publish_age",
+                                           "other",         NULL};
 static const double batch_buckets[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
 
 const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
@@ -100,6 +109,17 @@ const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_SETTLE_PREPARED] = {.name = "belfry_settle_prepared_transactions",
                            .type = METRIC_GAUGE,
                            .help = "Prepared transactions that keep the bound from moving."},
+    [M_SETTLED_PUBLISHED] = {.name = "belfry_settled_published_total",
+                             .help = "Final states that the settled topic acknowledged; each at least once."},
+    [M_SETTLED_OLDEST] = {.name = "belfry_settled_oldest_seconds",
+                          .type = METRIC_GAUGE,
+                          .help =
+                              "How long the oldest final state has waited to be published; 0: none waits."},
+    [M_SETTLED_FAILURES] = {.name = "belfry_settled_failures_total",
+                            .help =
+                                "Pages the settled topic refused, or did not acknowledge within the lease.",
+                            .label = "cause",
+                            .values = publish_values},
 };
 
 void reconcile_count(struct metric_set *metrics, enum reconcile_metric row, const char *value, int64_t by)

@@ -1,4 +1,4 @@
-/* What the reconciler's three loops share: a stage table's row, and a database connection that is mended with
+/* What the reconciler's loops share: a stage table's row, and a database connection that is mended with
  * patience. Only files of this folder include it. */
 #ifndef BELFRY_RECONCILE_PRIVATE_H
 #define BELFRY_RECONCILE_PRIVATE_H
@@ -80,6 +80,9 @@ enum reconcile_metric {
     M_STAGE_SECONDS,
     M_SETTLE_AGE,
     M_SETTLE_PREPARED,
+    M_SETTLED_PUBLISHED,
+    M_SETTLED_OLDEST,
+    M_SETTLED_FAILURES,
     M_RECONCILE_COUNT
 };
 extern const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT];
@@ -91,6 +94,10 @@ void reconcile_count(struct metric_set *metrics, enum reconcile_metric row, cons
 struct drain;
 struct poll_loop;
 struct settle;
+struct publish;
+
+/* ST_OK: the topic is there · ST_STOP: missing, or forbidden · ST_RETRY: no broker answers. */
+MUST_USE enum status topic_find(const struct reconcile_setup *setup, const char *topic, struct fault *fault);
 
 MUST_USE enum status drain_new(const struct reconcile_setup *setup, struct metric_set *metrics,
                                struct drain **drain, struct fault *fault);
@@ -110,5 +117,11 @@ MUST_USE enum status settle_new(const struct reconcile_setup *setup, struct metr
                                 struct settle **settle, struct fault *fault);
 void settle_free(struct settle *settle);
 MUST_USE enum status settle_run(struct settle *settle, struct fault *fault);
+
+/* Only where reconcile_announces. */
+MUST_USE enum status publish_new(const struct reconcile_setup *setup, struct metric_set *metrics,
+                                 struct publish **publish, struct fault *fault);
+void publish_free(struct publish *publish);
+MUST_USE enum status publish_run(struct publish *publish, struct fault *fault);
 
 #endif

@@ -1,4 +1,4 @@
-/* The reconciler's three loops, each in a thread of its own with a connection of its own: what one waits for
+/* The reconciler's loops, each in a thread of its own with a connection of its own: what one waits for
  * must not hold up the others. Always holds: nothing is shared but metrics and readiness. The first loop that
  * cannot go on stops the process. */
 #include "private.h"
@@ -14,6 +14,7 @@ struct reconcile {
     struct drain *drain;
     struct poll_loop *poll;
     struct settle *settle;
+    struct publish *publish; /* NULL: settled_topic is not set */
 };
 
 /* One loop's thread. */
@@ -36,6 +37,11 @@ static enum status run_settle(void *loop, struct fault *fault)
     return settle_run(loop, fault);
 }
 
+static enum status run_publish(void *loop, struct fault *fault)
+{
+    return publish_run(loop, fault);
+}
+
 enum status reconcile_new(const struct reconcile_setup *setup, struct reconcile **reconcile,
                           struct fault *fault)
 {
@@ -51,6 +57,8 @@ enum status reconcile_new(const struct reconcile_setup *setup, struct reconcile 
         status = poll_new(&made->setup, metrics, &made->poll, fault);
     if (status == ST_OK)
         status = settle_new(&made->setup, metrics, &made->settle, fault);
+    if (status == ST_OK && reconcile_announces(&made->setup))
+        status = publish_new(&made->setup, metrics, &made->publish, fault);
     if (status != ST_OK) {
         reconcile_free(made);
         return status;
@@ -66,6 +74,7 @@ void reconcile_free(struct reconcile *reconcile)
     drain_free(reconcile->drain);
     poll_free(reconcile->poll);
     settle_free(reconcile->settle);
+    publish_free(reconcile->publish);
     free(reconcile);
 }
 
@@ -80,6 +89,8 @@ static void *work(void *argument)
 
 static enum status start(struct worker *worker, struct fault *fault)
 {
+    if (worker->loop == NULL)
+        return ST_OK; /* not configured */
     if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
         fault_set(fault, "thread", "no thread for a loop");
         return ST_FATAL;
@@ -91,7 +102,8 @@ static enum status start(struct worker *worker, struct fault *fault)
 enum status reconcile_run(struct reconcile *reconcile, struct fault *fault)
 {
     struct worker workers[] = {{.run = run_poll, .loop = reconcile->poll, .status = ST_OK},
-                               {.run = run_settle, .loop = reconcile->settle, .status = ST_OK}};
+                               {.run = run_settle, .loop = reconcile->settle, .status = ST_OK},
+                               {.run = run_publish, .loop = reconcile->publish, .status = ST_OK}};
     enum { WORKERS = sizeof workers / sizeof workers[0] };
     enum status status = drain_check(reconcile->drain, fault);
     for (size_t i = 0; status == ST_OK && i < WORKERS; i++)
