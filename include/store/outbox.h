@@ -14,16 +14,19 @@
 #include "base/status.h"
 #include "io/db.h"
 
-enum { OUTBOX_ROWS_MAX = 1000, OUTBOX_RECORD_BYTES_MAX = 8 << 10 };
+enum { OUTBOX_ROWS_MAX = 1000 };
 
 /* Takes the lease, or makes it longer. *held false: another process has it. lease_ms 0 gives it back. */
 MUST_USE enum status outbox_lease(struct db *db, int64_t owner, int64_t lease_ms, bool *held,
                                   struct fault *fault);
 
+enum outbox_fate { OUTBOX_WAITS, OUTBOX_SENT, OUTBOX_ACKED }; /* sent: it may be in the topic, or not */
+
 struct outbox_row {
     int64_t id, dispatch_id;
-    struct span record; /* the JSON as it goes out; at most OUTBOX_RECORD_BYTES_MAX */
-    bool first;         /* version 1: a second may come (dispatch_version) */
+    struct span record;    /* the JSON as it goes out; at most 4 KiB */
+    bool first;            /* version 1: a second may come (dispatch_version) */
+    enum outbox_fate fate; /* the caller's to change */
 };
 
 struct outbox_rows {
@@ -38,11 +41,16 @@ struct outbox_rows {
 MUST_USE enum status outbox_take(struct db *db, int64_t owner, int64_t after, struct outbox_rows *rows,
                                  struct fault *fault);
 
-/* Removes published rows, given in id order. Where one was a first version and its dispatch has a second by
- * now, the second is queued again (*again): the first may have come to the topic behind it, from a process
+struct outbox_counts {
+    int64_t gone;  /* rows removed */
+    int64_t again; /* second versions queued again */
+};
+
+/* Removes the rows that are ACKED. Where one that is SENT or ACKED was a first version and its dispatch has a
+ * second by now, the second is queued again: the first may have come to the topic behind it, from a process
  * that was held up. A row that is gone, because another published it or its user was erased, stays gone. */
-MUST_USE enum status outbox_done(struct db *db, const struct outbox_row *const *rows, size_t count,
-                                 int64_t *again, struct fault *fault);
+MUST_USE enum status outbox_done(struct db *db, const struct outbox_rows *rows, struct outbox_counts *counts,
+                                 struct fault *fault);
 
 /* How long the oldest row has waited, by the database's clock; 0: none waits. */
 MUST_USE enum status outbox_oldest(struct db *db, int64_t *age_us, struct fault *fault);

@@ -1,4 +1,4 @@
--- Published rows go: $1 their ids, ascending · $2 the dispatches of those of them that were a first version,
+-- Published rows go: $1 their ids · $2 the dispatches of first versions that were sent, acknowledged or not; both
 -- ascending. Where the second version stands by now, it is queued once more: a publisher that was held up may
 -- have put the first one behind it, and a compacted topic keeps the last. Dispatches are locked before the
 -- outbox's rows, as erasure does. One row: how many went, how many were queued again.

@@ -30,16 +30,12 @@ enum {
     LAST_MS = 2000      /* for what is in flight when the process stops */
 };
 
-enum row_state { ROW_TO_SEND, ROW_OWED, ROW_ACKED };
-
 struct publish {
     struct session session;
     struct kafka_producer *producer; /* NULL: made when there is something to send */
     bool found;                      /* the topic was there, once */
     struct arena arena;              /* of the page */
     struct outbox_rows rows;
-    enum row_state *states;         /* of OUTBOX_ROWS_MAX, by place in rows */
-    const struct outbox_row **gone; /* of OUTBOX_ROWS_MAX: what is to be removed */
     size_t acked;
     bool full; /* the page: more may wait */
     int64_t after, rescan_ms;
@@ -114,8 +110,6 @@ static enum status stage_take(void *context, struct fault *fault)
                                      &publish->rows, fault);
     if (status != ST_OK)
         return status;
-    for (size_t i = 0; i < publish->rows.count; i++)
-        publish->states[i] = ROW_TO_SEND;
     publish->full = publish->rows.count == OUTBOX_ROWS_MAX;
     publish->after = publish->full ? publish->rows.rows[publish->rows.count - 1].id : 0;
     return ST_OK;
@@ -126,7 +120,7 @@ static enum status stage_take(void *context, struct fault *fault)
 static void on_delivery(void *context, int64_t opaque, enum status status, const struct fault *fault)
 {
     struct publish *publish = context;
-    publish->states[opaque] = status == ST_OK ? ROW_ACKED : ROW_TO_SEND;
+    publish->rows.rows[opaque].fate = status == ST_OK ? OUTBOX_ACKED : OUTBOX_WAITS;
     publish->acked += status == ST_OK;
     if (status == ST_OK || publish->refused != ST_OK)
         return;
@@ -152,7 +146,7 @@ static enum status open_producer(struct publish *publish, struct fault *fault)
 
 static enum status send_row(struct publish *publish, size_t index, struct fault *fault)
 {
-    const struct outbox_row *row = &publish->rows.rows[index];
+    struct outbox_row *row = &publish->rows.rows[index];
     char key[24];
     snprintf(key, sizeof key, "%" PRId64, row->dispatch_id);
     struct kafka_message message = {.topic = publish->session.setup->settled_topic,
@@ -161,10 +155,10 @@ static enum status send_row(struct publish *publish, size_t index, struct fault 
                                     .value = row->record,
                                     .opaque = (int64_t)index,
                                     .timestamp_ms = -1};
-    publish->states[index] = ROW_OWED; /* before the call: a delivery may be served inside */
+    row->fate = OUTBOX_SENT; /* before the call: a delivery may be served inside */
     enum status status = kafka_producer_send(publish->producer, &message, fault);
     if (status != ST_OK)
-        publish->states[index] = ROW_TO_SEND;
+        row->fate = OUTBOX_WAITS;
     return status;
 }
 
@@ -173,7 +167,7 @@ static enum status send_round(struct publish *publish, struct fault *fault)
 {
     enum status status = open_producer(publish, fault);
     for (size_t i = 0; status == ST_OK && i < publish->rows.count; i++) {
-        if (publish->states[i] == ROW_TO_SEND)
+        if (publish->rows.rows[i].fate == OUTBOX_WAITS)
             status = send_row(publish, i, fault);
     }
     if (status == ST_OK || status == ST_RETRY) /* full: some have to be acknowledged first */
@@ -202,38 +196,36 @@ static bool has_acked(const void *context)
 static enum status stage_done(void *context, struct fault *fault)
 {
     struct publish *publish = context;
-    size_t count = 0;
-    int64_t again = 0;
-    for (size_t i = 0; i < publish->rows.count; i++) {
-        if (publish->states[i] == ROW_ACKED)
-            publish->gone[count++] = &publish->rows.rows[i];
-    }
-    enum status status = outbox_done(publish->session.db, publish->gone, count, &again, fault);
+    struct outbox_counts counts;
+    enum status status = outbox_done(publish->session.db, &publish->rows, &counts, fault);
     if (status != ST_OK)
         return status;
-    reconcile_count(publish->session.metrics, M_SETTLED_PUBLISHED, NULL, (int64_t)count);
-    log_event(LOG_DEBUG, "PUBLISH-PAGE", "settled outcomes published", log_count("records", count),
-              log_int("again", again));
+    reconcile_count(publish->session.metrics, M_SETTLED_PUBLISHED, NULL, (int64_t)publish->acked);
+    log_event(LOG_DEBUG, "PUBLISH-PAGE", "settled outcomes published", log_count("records", publish->acked),
+              log_int("removed", counts.gone), log_int("again", counts.again));
     drop_page(publish);
     return ST_OK;
 }
 
 /* The lease ended with records that nobody acknowledged: forgets them, and reads the outbox anew if it is
- * still this process's turn. */
+ * still this process's turn. The client goes first: what it has not sent by then it never will. */
 static enum status begin_again(struct publish *publish, struct fault *fault)
 {
-    size_t left = publish->rows.count - publish->acked;
-    log_event(LOG_WARN, "PUBLISH-LATE", "records were not acknowledged while the lease ran; read again",
-              log_count("records", left));
-    reconcile_count(publish->session.metrics, M_SETTLED_FAILURES, "late", 1);
+    enum status status = ST_OK;
+    if (publish->producer != NULL) {
+        status = kafka_producer_poll(publish->producer, 0, fault); /* what came while we stood still */
+        log_event(LOG_WARN, "PUBLISH-LATE", "the lease ended with records in hand; the outbox is read again",
+                  log_count("unacknowledged", publish->rows.count - publish->acked));
+        reconcile_count(publish->session.metrics, M_SETTLED_FAILURES, "late", 1);
+    }
+    if (status == ST_FATAL)
+        return status;
     kafka_producer_close(publish->producer, 0);
     publish->producer = NULL;
-    enum status status = publish->acked > 0 ? stage_done(publish, fault) : ST_OK;
-    if (status != ST_OK)
-        return status;
-    drop_page(publish);
     publish->after = 0;
-    status = stage_lease(publish, fault);
+    status = stage_done(publish, fault);
+    if (status == ST_OK)
+        status = stage_lease(publish, fault);
     return status == ST_OK && holds_lease(publish) ? stage_take(publish, fault) : status;
 }
 
@@ -248,16 +240,15 @@ static enum status stage_send(void *context, struct fault *fault)
     int64_t heard_ms = now_ms(publish), last_ms = INT64_MAX;
     while (publish->acked < publish->rows.count && now_ms(publish) < last_ms) {
         size_t acked = publish->acked;
-        enum status status = send_round(publish, fault);
+        bool late = now_ms(publish) >= publish->held_until_ms;
+        enum status status = late ? begin_again(publish, fault) : send_round(publish, fault);
+        if (late && status != ST_OK)
+            return status;
         if (status != ST_OK || publish->refused != ST_OK)
             return say_refused(publish, status, fault);
         if (publish->acked > acked)
             heard_ms = now_ms(publish);
-        if (now_ms(publish) >= publish->held_until_ms) {
-            status = begin_again(publish, fault);
-            if (status != ST_OK)
-                return status;
-        } else if (now_ms(publish) - heard_ms >= PATIENCE_MS) {
+        if (now_ms(publish) - heard_ms >= PATIENCE_MS) {
             fault_set(fault, "settled", "%zu records wait for %s to acknowledge them",
                       publish->rows.count - publish->acked, publish->session.setup->settled_topic);
             return ST_RETRY;
@@ -319,28 +310,22 @@ enum status publish_new(const struct reconcile_setup *setup, struct metric_set *
                         struct publish **publish, struct fault *fault)
 {
     struct publish *made = calloc(1, sizeof *made);
-    if (made == NULL)
-        goto memory;
+    if (made == NULL) {
+        fault_set(fault, "memory", "no memory for the publish loop");
+        return ST_FATAL;
+    }
     made->session =
         (struct session){.name = "publish", .metrics = metrics, .wait = publish_wait, .context = made};
     arena_init(&made->arena, ARENA_BYTES_MAX);
     drop_page(made);
     made->refused = ST_OK;
-    made->states = calloc(OUTBOX_ROWS_MAX, sizeof *made->states);
-    made->gone = calloc(OUTBOX_ROWS_MAX, sizeof *made->gone);
     enum status status = session_open(&made->session, setup, fault);
-    if (status == ST_OK && (made->states == NULL || made->gone == NULL))
-        goto memory;
     if (status != ST_OK) {
         publish_free(made);
         return status;
     }
     *publish = made;
     return ST_OK;
-memory:
-    publish_free(made);
-    fault_set(fault, "memory", "no memory for the publish loop");
-    return ST_FATAL;
 }
 
 void publish_free(struct publish *publish)
@@ -350,8 +335,6 @@ void publish_free(struct publish *publish)
     kafka_producer_close(publish->producer, 0);
     session_done(&publish->session);
     arena_done(&publish->arena);
-    free(publish->states);
-    free((void *)publish->gone);
     free(publish);
 }
 

@@ -70,46 +70,49 @@ enum status outbox_take(struct db *db, int64_t owner, int64_t after, struct outb
     return ST_REJECT;
 }
 
-static int by_dispatch(const void *left, const void *right)
+static int ascending(const void *left, const void *right)
 {
     int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return a < b ? -1 : a > b;
 }
 
-/* The dispatches of first versions, ascending: the order in which everybody locks them. */
-static void add_firsts(struct db_params *params, const struct outbox_row *const *rows, size_t count)
+/* In the order in which everybody locks them. */
+static void add_ids(struct db_params *params, int64_t *ids, size_t count)
 {
-    int64_t ids[OUTBOX_ROWS_MAX];
-    size_t firsts = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (rows[i]->first)
-            ids[firsts++] = rows[i]->dispatch_id;
-    }
-    qsort(ids, firsts, sizeof *ids, by_dispatch);
-    db_params_begin(params, DB_INT8);
-    for (size_t i = 0; i < firsts; i++)
-        db_params_int8(params, ids[i]);
-    db_params_end(params);
+    qsort(ids, count, sizeof *ids, ascending);
+    db_params_column(params, DB_INT8, &(struct db_rows){ids, count, sizeof *ids}, 0);
 }
 
-enum status outbox_done(struct db *db, const struct outbox_row *const *rows, size_t count, int64_t *again,
+static void add_fates(struct db_params *params, const struct outbox_rows *rows)
+{
+    int64_t acked[OUTBOX_ROWS_MAX], firsts[OUTBOX_ROWS_MAX];
+    size_t acked_count = 0, first_count = 0;
+    assert(rows->count <= OUTBOX_ROWS_MAX);
+    for (size_t i = 0; i < rows->count; i++) {
+        const struct outbox_row *row = &rows->rows[i];
+        if (row->fate == OUTBOX_ACKED)
+            acked[acked_count++] = row->id;
+        if (row->fate != OUTBOX_WAITS && row->first)
+            firsts[first_count++] = row->dispatch_id;
+    }
+    add_ids(params, acked, acked_count);
+    add_ids(params, firsts, first_count);
+}
+
+enum status outbox_done(struct db *db, const struct outbox_rows *rows, struct outbox_counts *counts,
                         struct fault *fault)
 {
     static const struct db_statement statement = {.name = "outbox_done", .sql = sql_outbox_done};
     struct db_result *result = NULL;
     struct db_params params;
-    assert(count <= OUTBOX_ROWS_MAX);
     db_params_init(&params, PARAMS_BYTES_MAX);
-    db_params_begin(&params, DB_INT8);
-    for (size_t i = 0; i < count; i++)
-        db_params_int8(&params, rows[i]->id);
-    db_params_end(&params);
-    add_firsts(&params, rows, count);
+    add_fates(&params, rows);
     enum status status = db_run(db, &statement, &params, &result, fault);
     db_params_done(&params);
     if (status != ST_OK)
         return status;
-    *again = db_result_int8(result, 0, 1);
+    *counts =
+        (struct outbox_counts){.gone = db_result_int8(result, 0, 0), .again = db_result_int8(result, 0, 1)};
     db_result_free(result);
     return ST_OK;
 }

@@ -33,15 +33,14 @@ static struct outbox_rows take(struct rec *r, int64_t owner, int64_t after)
 }
 
 /* As published: how many first versions had their second queued again. */
-static int64_t done(struct rec *r, const struct outbox_rows *rows)
+static int64_t done(struct rec *r, struct outbox_rows *rows, enum outbox_fate fate)
 {
-    const struct outbox_row *list[OUTBOX_ROWS_MAX];
-    int64_t again = 0;
+    struct outbox_counts counts;
     struct fault fault;
     for (size_t i = 0; i < rows->count; i++)
-        list[i] = &rows->rows[i];
-    cr_assert_eq(outbox_done(r->db, list, rows->count, &again, &fault), ST_OK, "%s", fault.text);
-    return again;
+        rows->rows[i].fate = fate;
+    cr_assert_eq(outbox_done(r->db, rows, &counts, &fault), ST_OK, "%s", fault.text);
+    return counts.again;
 }
 
 static void settle(struct rec *r, int ordinal, enum dispatch_state outcome, const char *error)
@@ -179,7 +178,7 @@ Test(outbox, one_process_takes_in_order_until_its_lease_ends)
     cr_assert_eq(take(r, 2, 0).count, 4);
     cr_assert(lease(r, 2, 0), "given back");
     cr_assert(lease(r, 1, LEASE_MS));
-    cr_assert_eq(done(r, &mine), 0);
+    cr_assert_eq(done(r, &mine, OUTBOX_ACKED), 0);
     REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM settled_outbox");
     rec_close(r);
 }
@@ -197,18 +196,22 @@ Test(outbox, a_late_first_version_brings_the_second_again)
     world_exec(&r->world, "UPDATE leases SET leased_until = now()");
     cr_assert(lease(r, 2, LEASE_MS));
     struct outbox_rows other = take(r, 2, 0);
-    cr_assert_eq(done(r, &other), 0, "no second yet");
+    cr_assert_eq(done(r, &other, OUTBOX_ACKED), 0, "no second yet");
     settle(r, 0, DISPATCH_FAILED, "ProviderRejected");
     other = take(r, 2, 0);
     cr_assert_eq(other.count, 1);
     cr_assert_not(other.rows[0].first);
-    cr_assert_eq(done(r, &other), 0);
+    cr_assert_eq(done(r, &other, OUTBOX_ACKED), 0);
     REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM settled_outbox");
-    cr_assert_eq(done(r, &held_up), 1); /* wakes, and its first versions are acknowledged only now */
+    cr_assert_eq(done(r, &held_up, OUTBOX_ACKED),
+                 1); /* wakes, and its first versions are acknowledged only now */
     REC_ASSERT_COUNT(r, 1,
                      "SELECT count(*) FROM settled_outbox WHERE dispatch_id = %" PRId64
                      " AND record ->> 'version' = '2' AND record ->> 'error' = 'ProviderRejected'",
                      id_of(0));
+    cr_assert_eq(done(r, &held_up, OUTBOX_WAITS), 0, "what was never sent came behind nothing");
+    cr_assert_eq(done(r, &held_up, OUTBOX_SENT), 1, "what was sent may have, acknowledged or not");
+    REC_ASSERT_COUNT(r, 2, "SELECT count(*) FROM settled_outbox");
     rec_close(r);
 }
 
@@ -227,7 +230,7 @@ Test(outbox, what_was_erased_does_not_come_back)
     snprintf(user, sizeof user, "u%" PRId64, id_of(0));
     world_exec(&r->world, "SELECT belfry_erase_user('%s')", user);
     REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM settled_outbox WHERE record::text LIKE '%%\"%s\"%%'", user);
-    cr_assert_eq(done(r, &in_hand), 1, "only the other's second version is queued again");
+    cr_assert_eq(done(r, &in_hand, OUTBOX_ACKED), 1, "only the other's second version is queued again");
     struct outcome late = rec_outcome(r, id_of(0), DISPATCH_SENT, "t");
     cr_assert_eq(rec_apply(r, &late, 1).orphans, 1);
     REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM settled_outbox WHERE record::text LIKE '%%\"%s\"%%'", user);
