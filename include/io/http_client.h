@@ -58,7 +58,7 @@ struct http_result {
     const char *cause; /* a fixed text of libcurl's ("Couldn't connect to server"); "" when answered */
     bool timed_out;
     bool reused; /* it went over a connection that had carried others, and may have died while idle */
-    int64_t took_ms;
+    int64_t took_us;
 };
 
 struct http_client;

@@ -128,7 +128,7 @@ struct provider_answer {
     char excerpt[PROVIDER_EXCERPT_MAX + 1]; /* of a body that is no JSON: cleaned, for the log; else "" */
     bool timed_out;
     int64_t retry_after_ms; /* -1: none or not readable; capped at PROVIDER_RETRY_AFTER_MAX_MS */
-    int64_t took_ms;
+    int64_t took_us;
     size_t count;                            /* as submitted; entries below in the same order */
     const struct provider_verdict *verdicts; /* of a chunk; else NULL */
     /* Of a chunk, when kind is PROVIDER_ANSWER_PROJECTS: whose each token is, "" when it is not said. */

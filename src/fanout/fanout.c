@@ -239,12 +239,12 @@ static bool keep_db(struct fanout *fanout)
 static enum status run_stage(struct fanout *fanout, size_t index, struct fault *fault)
 {
     size_t label = fanout_metrics_stage(stages[index].name);
-    int64_t from_us = clock_wall_us(fanout->clock);
+    int64_t from_us = clock_monotonic_us(fanout->clock);
     metric_put(fanout->metrics, FANOUT_M_STAGE_IN_FLIGHT, label, 1);
     enum status status = stages[index].run(fanout, fault);
     metric_put(fanout->metrics, FANOUT_M_STAGE_IN_FLIGHT, label, 0);
-    double took_s = (double)(clock_wall_us(fanout->clock) - from_us) / 1e6;
-    metric_observe(fanout->metrics, FANOUT_M_STAGE_SECONDS, label, took_s > 0 ? took_s : 0);
+    double took_s = (double)(clock_monotonic_us(fanout->clock) - from_us) / 1e6;
+    metric_observe(fanout->metrics, FANOUT_M_STAGE_SECONDS, label, took_s);
     return status;
 }
 

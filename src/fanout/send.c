@@ -151,7 +151,7 @@ static void log_answer(struct fanout *fanout, const struct provider_answer *answ
     int64_t skipped = 0;
     if (answer->kind == PROVIDER_ANSWER_DATA && answer->code[0] == '\0') {
         log_event(LOG_DEBUG, "FAN-SENT", "chunk answered", log_count("messages", answer->count),
-                  log_int("ms", answer->took_ms));
+                  log_int("ms", answer->took_us / 1000));
         return;
     }
     if (!fanout_may_log(fanout, &fanout->quiet_answers[answer->kind], &skipped))
@@ -160,7 +160,7 @@ static void log_answer(struct fanout *fanout, const struct provider_answer *answ
               "the provider's answer to a chunk", log_text("answer", provider_answer_name(answer->kind)),
               log_int("http_status", answer->http_status), log_text("code", answer->code),
               log_text("cause", answer->cause), log_text("excerpt", answer->excerpt),
-              log_count("messages", answer->count), log_int("ms", answer->took_ms),
+              log_count("messages", answer->count), log_int("ms", answer->took_us / 1000),
               log_int("skipped", skipped));
 }
 

@@ -290,11 +290,11 @@ static enum status wait_for_first(struct ingest *ingest, struct fault *fault)
 
 static enum status run_stage(struct ingest *ingest, size_t index, struct batch *batch, struct fault *fault)
 {
-    int64_t before_us = clock_wall_us(&ingest->clock);
+    int64_t before_us = clock_monotonic_us(&ingest->clock);
     metric_put(ingest->metrics, M_STAGE_IN_FLIGHT, index, (double)batch->count);
     enum status status = stages[index].run(ingest, batch, fault);
     metric_put(ingest->metrics, M_STAGE_IN_FLIGHT, index, 0);
-    double seconds = (double)(clock_wall_us(&ingest->clock) - before_us) / 1e6;
+    double seconds = (double)(clock_monotonic_us(&ingest->clock) - before_us) / 1e6;
     metric_observe(ingest->metrics, M_STAGE_SECONDS, index, seconds);
     if (status != ST_OK && status != ST_STOP) {
         log_fault(LOG_ERROR, "ING-FATAL", "a stage cannot go on", status, fault,

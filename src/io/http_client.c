@@ -318,7 +318,7 @@ static void fill_result(struct transfer *transfer, struct http_result *result)
     /* Not to be rewound: a connection was made to send it again, because the one it went over had died. */
     result->reused = connections == 0 || transfer->code == CURLE_SEND_FAIL_REWIND;
     result->content_type = span_of(type);
-    result->took_ms = (int64_t)took_us / 1000;
+    result->took_us = (int64_t)took_us;
     result->timed_out = transfer->code == CURLE_OPERATION_TIMEDOUT;
     result->body = buffer_span(&transfer->response);
     read_retry_after(transfer, result);

@@ -90,13 +90,13 @@ static enum status run_once(struct session *session, const struct stage *stage, 
             return status == ST_STOP && !session->fit ? ST_FATAL : status;
         session->fit = true;
     }
-    int64_t from_ms = clock_monotonic_ms(session->clock);
+    int64_t from_us = clock_monotonic_us(session->clock);
     CRASH_POINT(stage->name);
     size_t label = metric_value_index(&reconcile_metric_rows[M_STAGE_SECONDS], stage->name);
     metric_put(session->metrics, M_STAGE_IN_FLIGHT, label, 1);
     enum status status = stage->run(session->context, fault);
     metric_put(session->metrics, M_STAGE_IN_FLIGHT, label, 0);
-    double took_s = (double)(clock_monotonic_ms(session->clock) - from_ms) / 1000;
+    double took_s = (double)(clock_monotonic_us(session->clock) - from_us) / 1e6;
     metric_observe(session->metrics, M_STAGE_SECONDS, label, took_s);
     return status;
 }

@@ -473,7 +473,7 @@ static void take_result(struct preferences *preferences, const struct http_resul
     enum preferences_reason result = judge(preferences, http, &reply);
     assert(request->used);
     note_result(preferences, request, result);
-    preferences_metrics_request(preferences->metrics, result, http->took_ms);
+    preferences_metrics_request(preferences->metrics, result, http->took_us);
     for (size_t i = 0; i < request->count; i++) {
         if (result == PREFERENCES_ANSWERED)
             take_user(preferences, reply, request->users[i]);

@@ -54,10 +54,10 @@ void preferences_metrics_looked_up(struct metric_set *set, bool hit)
     metric_add(set, hit ? M_HITS : M_MISSES, 0, 1);
 }
 
-void preferences_metrics_request(struct metric_set *set, enum preferences_reason result, int64_t took_ms)
+void preferences_metrics_request(struct metric_set *set, enum preferences_reason result, int64_t took_us)
 {
     metric_add(set, M_REQUESTS, result <= PREFERENCES_MEMORY ? result : PREFERENCES_MEMORY + 1, 1);
-    metric_observe(set, M_SECONDS, 0, (double)took_ms / 1000);
+    metric_observe(set, M_SECONDS, 0, (double)took_us / 1e6);
 }
 
 void preferences_metrics_unanswered(struct metric_set *set, enum preferences_reason reason, bool stale)

@@ -26,7 +26,7 @@ const char *preferences_reason_name(enum preferences_reason reason);
 
 struct metric_set *preferences_metrics_add(struct metrics *metrics);
 void preferences_metrics_looked_up(struct metric_set *set, bool hit);
-void preferences_metrics_request(struct metric_set *set, enum preferences_reason result, int64_t took_ms);
+void preferences_metrics_request(struct metric_set *set, enum preferences_reason result, int64_t took_us);
 /* A user without an answer: stale, or allowed blindly. */
 void preferences_metrics_unanswered(struct metric_set *set, enum preferences_reason reason, bool stale);
 void preferences_metrics_show(struct metric_set *set, enum preferences_breaker breaker, size_t cached);

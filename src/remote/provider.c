@@ -405,7 +405,7 @@ static void fill_answer(struct provider *provider, const struct request *request
                                        .http_status = http->status,
                                        .timed_out = http->timed_out,
                                        .retry_after_ms = retry_after(provider, http),
-                                       .took_ms = http->took_ms,
+                                       .took_us = http->took_us,
                                        .count = request->count};
     snprintf(answer->code, sizeof answer->code, "%s", facts.body.code);
     snprintf(answer->cause, sizeof answer->cause, "%s", http->cause);

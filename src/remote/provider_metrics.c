@@ -79,7 +79,7 @@ void provider_metrics_verdict(struct metric_set *set, const struct provider_verd
 void provider_metrics_answer(struct metric_set *set, const struct provider_answer *answer)
 {
     metric_add(set, M_REQUESTS, answer->kind, 1);
-    metric_observe(set, M_SECONDS, 0, (double)answer->took_ms / 1000);
+    metric_observe(set, M_SECONDS, 0, (double)answer->took_us / 1e6);
     if (answer->kind == PROVIDER_ANSWER_CREDENTIALS)
         metric_add(set, M_CREDENTIALS, 0, 1);
 }
