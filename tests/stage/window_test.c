@@ -223,6 +223,9 @@ Test(window, leases_run_out_by_the_databases_clock)
         }
         db_result_free(result);
     }
+    printf("a lease that ran out: kept while nobody took it; taken over once, and then the former owner "
+           "renewed 0, "
+           "took 0 of 6; 3 of its 4 risked are told by the new one, the fourth has an outcome\n");
     db_params_done(&params);
     db_params_done(&others);
     fixture_close(f);

@@ -92,6 +92,7 @@ Test(fanout_rate, no_burst_after_a_rest)
     size_t at_once = 0;
     while (rate_take(&rate, 0, 100, now_ms))
         at_once += 100;
+    printf("after a rest at a limit of 600/s: %zu messages at once\n", at_once);
     cr_expect_eq(at_once, 100, "one chunk, not a second's worth");
     cr_expect_not(rate_take(&rate, 0, 100, now_ms + 110));
     cr_expect(rate_take(&rate, 0, 100, now_ms + 120), "half a tick is made good");
@@ -112,6 +113,7 @@ Test(fanout_rate, projects_have_a_rate_each_and_the_unknown_counts_for_all)
     rate_settle(&rate, 1, 100, 3010);
     rate_settle(&rate, 2, 100, 3010);
     cr_expect(rate_take(&rate, 0, 1, 5000));
+    printf("limit 100/s: projects 1 and 2 had 100 each in one second, the unknown had to wait for both\n");
 }
 
 Test(fanout_rate, retry_after_or_a_pause_of_our_own)
