@@ -4,3 +4,8 @@ add_dependencies(system_audit belfry-dispatcher belfry-reconciler belfry-simulat
 foreach(test findings live behind million exit_codes)
     belfry_system(reconciler_audit_${test} system_audit audit/${test} 180)
 endforeach()
+belfry_program(system_erase SOURCES erase_test.c LINK belfry_pushes)
+add_dependencies(system_erase belfry-dispatcher belfry-reconciler belfry-simulator)
+foreach(test ingest_in_flight registration_in_flight late_outcomes big)
+    belfry_system(reconciler_erase_${test} system_erase erase/${test} 180)
+endforeach()
