@@ -1,14 +1,21 @@
 -- `sent` without a ticket id: there is nothing to ask, so age alone ends it. $1 the batches whose pass was
 -- answered, $2 receipt_max_age in milliseconds, $3 whether final states go to settled_outbox too. One row: how
--- many became expired.
-WITH locked AS MATERIALIZED (
+-- many became expired. LATERAL … ORDER BY makes each batch one range of the primary key; joined plainly, every
+-- pass read the whole table.
+WITH batches AS MATERIALIZED (
+    SELECT batch_id FROM unnest($1::int8[]) AS b (batch_id) ORDER BY batch_id
+), locked AS MATERIALIZED (
     SELECT d.id
-    FROM unnest($1::int8[]) AS b (batch_id)
-    JOIN dispatches d ON d.id >= b.batch_id << 20 AND d.id < (b.batch_id + 1) << 20
-    WHERE d.state = 'sent' AND d.ticket IS NULL
-      AND d.queued_at < now() - $2::int8 * interval '1 millisecond'
-    ORDER BY d.id
-    FOR UPDATE OF d
+    FROM batches b
+    CROSS JOIN LATERAL (
+        SELECT x.id
+        FROM dispatches x
+        WHERE x.id >= b.batch_id << 20 AND x.id < (b.batch_id + 1) << 20
+          AND x.state = 'sent' AND x.ticket IS NULL
+          AND x.queued_at < now() - $2::int8 * interval '1 millisecond'
+        ORDER BY x.id
+        FOR UPDATE
+    ) AS d
 ), moved AS (
     UPDATE dispatches d
     SET state = 'expired', updated_at = clock_timestamp()

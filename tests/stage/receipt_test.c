@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "reconcile_fixture.h"
+#include "store/sql.h"
 
 static int64_t id_of(int ordinal)
 {
@@ -361,5 +362,23 @@ Test(receipt, drain_and_poll_race)
     db_close(racer.db);
     cr_assert_eq(racer.failures, 0);
     cr_assert_eq(racer.delivered, RACE_ALL);
+    rec_close(r);
+}
+
+/* A pass reads the rows of its batches, however many others there are. */
+Test(receipt, a_pass_reads_its_own_batches_only)
+{
+    struct rec *r = rec_open("rcp_plan");
+    for (int batch = 1; batch <= 20; batch++)
+        rec_dispatches(r, batch, 2000, batch == 20 ? "sent" : "queued");
+    queue_batches(r, 20, 20);
+    for (int analysed = 0; analysed < 2; analysed++) {
+        if (analysed == 1)
+            world_exec(&r->world, "ANALYZE");
+        rec_check_plan(r, sql_receipts_due, "'{20}', '', 10000");
+        rec_check_plan(r, sql_receipts_apply, "'{}', '{}', '{}', '{}', 0, false");
+        rec_check_plan(r, sql_receipts_expire, "'{20}', 0, false");
+        rec_check_plan(r, sql_receipts_finish, "1, '{20}', '{1}', 0");
+    }
     rec_close(r);
 }

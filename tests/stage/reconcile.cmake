@@ -15,7 +15,7 @@ belfry_stage_reconcile(outcome late_ones_raise_the_version_and_keep_the_earlier_
     every_row_is_looked_up_by_its_key)
 belfry_stage_reconcile(receipt a_batch_belongs_to_one_until_its_lease_ends due_rows_come_by_ticket
     receipts_settle_once_and_only_their_own_ticket without_a_receipt_it_expires_by_age
-    registered_again_or_moved_stays_enabled)
+    registered_again_or_moved_stays_enabled a_pass_reads_its_own_batches_only)
 # Lines of issue "The reconciler at full strength": belfry_reconciler_stage(<what> <stem> <test>)
 function(belfry_reconciler_stage what stem test)
     belfry_test(reconciler_${what} LABEL stage PROGRAM stage_${stem} FILTER ${stem}/${test} TIMEOUT 120 SERVICES)

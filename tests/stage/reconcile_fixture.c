@@ -132,3 +132,20 @@ struct receipt_lease rec_lease(struct rec *r, int64_t owner)
     cr_assert_eq(receipt_lease(r->db, &lease, &fault), ST_OK, "%s: %s", fault.code, fault.text);
     return lease;
 }
+
+void rec_check_plan(struct rec *r, const char *statement, const char *arguments)
+{
+    static const char *const read_through[] = {"Seq Scan on dispatches", "Seq Scan on notifications",
+                                               "Seq Scan on device_tokens"};
+    static char plan[1 << 14];
+    world_exec(&r->world,
+               "DEALLOCATE ALL; SET plan_cache_mode = force_generic_plan; SET jit = off;"
+               "CREATE OR REPLACE FUNCTION plan_of(q text) RETURNS text LANGUAGE plpgsql AS 'DECLARE"
+               " l text; a text := ''''; BEGIN FOR l IN EXECUTE ''EXPLAIN '' || q LOOP a := a || l ||"
+               " chr(10); END LOOP; RETURN a; END'");
+    world_exec(&r->world, "PREPARE s AS %s", statement);
+    world_text(&r->world, plan, sizeof plan, "SELECT plan_of($$EXECUTE s(%s)$$)", arguments);
+    cr_assert(strstr(plan, "dispatches_pkey") != NULL, "%s", plan);
+    for (size_t i = 0; i < sizeof read_through / sizeof read_through[0]; i++)
+        cr_assert(strstr(plan, read_through[i]) == NULL, "%s", plan);
+}

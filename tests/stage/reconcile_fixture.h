@@ -40,6 +40,8 @@ struct outcome rec_outcome(struct rec *r, int64_t id, enum dispatch_state outcom
 struct outcome_counts rec_apply(struct rec *r, const struct outcome *outcomes, size_t count);
 /* The same without asserting: what a failing fence needs. */
 struct outcome_counts rec_try(struct rec *r, const struct outcome *outcomes, size_t count);
+/* The statement's generic plan, with arguments given as SQL: no table that grows is read through. */
+void rec_check_plan(struct rec *r, const char *statement, const char *arguments);
 struct receipt_lease rec_lease(struct rec *r, int64_t owner);
 
 #endif
