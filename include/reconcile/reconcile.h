@@ -2,11 +2,13 @@
  *
  * Each loop has a thread and a database connection of its own, because none may wait for another: `drain`
  * works in the caller's thread, `poll` waits up to a request_timeout for the provider, `settle` has a beat of
- * 200 ms that readers depend on, `publish` waits for the settled topic. They share nothing but metrics and
+ * 200 ms that readers depend on, `publish` waits for the settled topic, `retain`
+ * removes what is too old at a pace of its own. They share nothing but metrics and
  * readiness. */
 #ifndef BELFRY_RECONCILE_RECONCILE_H
 #define BELFRY_RECONCILE_RECONCILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -28,12 +30,15 @@ struct reconcile_setup {
     const struct config_pairs *kafka;          /* [kafka]; group.id among them */
     const char *receipts_topic, *dlq_topic;    /* [topics] receipts, receipts_dlq */
     const char *settled_topic;                 /* [topics] settled_topic; "" or NULL: off */
+    const char *events_topic;                  /* [topics] events: keys must outlive its records */
+    int64_t key_retention_ms;                  /* [ingest] key_retention */
+    bool allow_short_key_retention;            /* [ingest] likewise */
     int64_t owner;                             /* random per process start: owner_make() */
     int64_t shutdown_timeout_ms;               /* [run] shutdown_timeout */
     const struct clock *clock;                 /* NULL: clock_system */
     struct metrics *metrics;                   /* NULL: none */
-    struct readiness *readiness;               /* NULL: none; adds slots "drain", "poll", "settle",
-                                                  and with a settled_topic "publish" */
+    struct readiness *readiness; /* NULL: none; adds slots "drain", "poll", "settle", "retain", and with a
+                                    settled_topic "publish" */
     /* Called in a thread of reconcile_run after a SIGHUP: reads the settings again and hands them to
      * reconcile_take_token. NULL: there is nothing to read again. */
     void (*reload)(void *context, struct poll_loop *poll);

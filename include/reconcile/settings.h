@@ -2,6 +2,7 @@
 #ifndef BELFRY_RECONCILE_SETTINGS_H
 #define BELFRY_RECONCILE_SETTINGS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,8 +13,8 @@ struct reconcile_settings {
     size_t receipt_chunk; /* ids a request */
     int64_t lease_ms;
     int64_t token_stale_after_ms;
-    int64_t key_retention_ms; /* as the dispatchers' */
-    int64_t notification_retention_ms, dispatch_retention_ms;
+    int64_t notification_retention_ms, dispatch_retention_ms; /* the second is not above the first */
+    bool allow_short_retention;
 };
 
 #endif

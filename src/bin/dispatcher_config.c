@@ -7,23 +7,6 @@
 static const struct config_pair kafka_defaults[] = {{.key = "group.id", .value = "belfry-dispatcher"},
                                                     {.key = NULL}};
 
-static const struct config_key ingest_keys[] = {
-    KEY("batch_max_events", CONFIG_COUNT, ingest_settings, batch_max_events, "1000", "events a statement",
-        .min = 1, .max = 10000),
-    KEY("batch_max_recipients", CONFIG_COUNT, ingest_settings, batch_max_recipients, "10000",
-        "recipients a statement, one event at least", .min = 1, .max = 50000),
-    KEY("batch_max_bytes", CONFIG_SIZE, ingest_settings, batch_max_bytes, "4MiB",
-        "bytes of a statement's rows, one event at least", .min = KIB(64), .max = MIB(256)),
-    KEY("record_max_bytes", CONFIG_SIZE, ingest_settings, record_max_bytes, "1MiB",
-        "a larger record goes to the dead letters", .min = 1024, .max = MIB(16)),
-    KEY("devices_per_user_max", CONFIG_COUNT, ingest_settings, devices_per_user_max, "20",
-        "devices of one user that are pushed to, the newest by last_seen", .min = 1, .max = 100),
-    KEY("key_retention", CONFIG_DURATION, ingest_settings, key_retention_ms, "30d",
-        "how long a duplicate is recognised", .min = HOURS(1), .max = DAYS(3650)),
-    KEY("allow_short_key_retention", CONFIG_BOOL, ingest_settings, allow_short_key_retention, "off",
-        "start although the topic outlives the keys"),
-};
-
 static const struct config_key fanout_keys[] = {
     KEY("chunk_size", CONFIG_COUNT, fanout_settings, chunk_size, "100", "messages a request", .min = 1,
         .max = 100),
@@ -121,6 +104,7 @@ enum status dispatcher_config_check(struct config *config, const void *settings,
     const struct shared_settings shared = {.kafka = &own->kafka,
                                            .topics = &own->topics,
                                            .database = &own->database,
+                                           .ingest = &own->ingest,
                                            .provider =
                                                (own->run.roles & ROLE_FANOUT) != 0 ? &own->provider : NULL};
     enum status status = shared_config_check(config, &shared, fault);

@@ -58,7 +58,7 @@ static enum status run(const struct frame *frame, struct inspect *inspect, struc
                                         .prepared_statements = settings->database.prepared_statements,
                                         .kafka = &settings->kafka.properties,
                                         .receipts_topic = settings->topics.receipts,
-                                        .key_retention_ms = settings->reconcile.key_retention_ms,
+                                        .key_retention_ms = settings->ingest.key_retention_ms,
                                         .notification_retention_ms =
                                             settings->reconcile.notification_retention_ms,
                                         .clock = &frame->clock};

@@ -4,6 +4,7 @@
 
 #include "base/config.h"
 #include "base/options.h"
+#include "ingest/settings.h"
 #include "io/settings.h"
 #include "reconcile/settings.h"
 #include "remote/settings.h"
@@ -13,6 +14,8 @@ struct reconciler_settings {
     struct kafka_settings kafka;
     struct topics_settings topics;
     struct database_settings database;
+    struct ingest_settings
+        ingest; /* key_retention, which is used to remove keys; the rest is the dispatcher's */
     struct provider_settings provider;
     struct reconcile_settings reconcile;
     struct admin_settings admin;

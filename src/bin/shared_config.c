@@ -19,6 +19,23 @@ const struct config_key topics_keys[6] = {
         "final states for others; empty: off; not used yet but by --create-topics"),
 };
 
+const struct config_key ingest_keys[7] = {
+    KEY("batch_max_events", CONFIG_COUNT, ingest_settings, batch_max_events, "1000", "events a statement",
+        .min = 1, .max = 10000),
+    KEY("batch_max_recipients", CONFIG_COUNT, ingest_settings, batch_max_recipients, "10000",
+        "recipients a statement, one event at least", .min = 1, .max = 50000),
+    KEY("batch_max_bytes", CONFIG_SIZE, ingest_settings, batch_max_bytes, "4MiB",
+        "bytes of a statement's rows, one event at least", .min = KIB(64), .max = MIB(256)),
+    KEY("record_max_bytes", CONFIG_SIZE, ingest_settings, record_max_bytes, "1MiB",
+        "a larger record goes to the dead letters", .min = 1024, .max = MIB(16)),
+    KEY("devices_per_user_max", CONFIG_COUNT, ingest_settings, devices_per_user_max, "20",
+        "devices of one user that are pushed to, the newest by last_seen", .min = 1, .max = 100),
+    KEY("key_retention", CONFIG_DURATION, ingest_settings, key_retention_ms, "30d",
+        "how long a duplicate is recognised", .min = SECONDS(1), .max = DAYS(3650)),
+    KEY("allow_short_key_retention", CONFIG_BOOL, ingest_settings, allow_short_key_retention, "off",
+        "start although the topic outlives the keys"),
+};
+
 const struct config_key provider_keys[9] = {
     KEY("base_url", CONFIG_URI, provider_settings, base_url, "", "where the push provider answers",
         .flags = CONFIG_REQUIRED),
@@ -93,6 +110,18 @@ static void warn_about_kafka_files(struct config *config, const struct config_pa
     }
 }
 
+/* A duration with the wrong unit must not forget everything. */
+static enum status key_retention_check(const struct ingest_settings *ingest, struct fault *fault)
+{
+    if (ingest->key_retention_ms >= HOURS(1) || ingest->allow_short_key_retention)
+        return ST_OK;
+    fault_set(fault, "config",
+              "[ingest] key_retention is below 1h: duplicates would be stored again. Raise it, or set "
+              "allow_short_key_retention = on");
+    fault_set_field(fault, "ingest.key_retention");
+    return ST_REJECT;
+}
+
 enum status shared_config_check(struct config *config, const struct shared_settings *settings,
                                 struct fault *fault)
 {
@@ -105,6 +134,8 @@ enum status shared_config_check(struct config *config, const struct shared_setti
         status = topics_check(settings->topics, fault);
     if (status == ST_OK)
         status = database_config_check(config, settings->database, fault);
+    if (status == ST_OK)
+        status = key_retention_check(settings->ingest, fault);
     if (status == ST_OK && settings->provider != NULL)
         status = config_require(config, "provider", "base_url", fault);
     if (status == ST_OK && settings->provider != NULL)

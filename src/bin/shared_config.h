@@ -7,12 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ingest/settings.h"
 #include "io/kafka_properties.h"
 #include "io/settings.h"
 #include "remote/settings.h"
 #include "run_settings.h"
 
 extern const struct config_key topics_keys[6];
+extern const struct config_key ingest_keys[7];
 extern const struct config_key provider_keys[9];
 
 /* What the two binaries between Kafka and the provider check alike, after the load. */
@@ -20,6 +22,7 @@ struct shared_settings {
     const struct kafka_settings *kafka;
     const struct topics_settings *topics;
     const struct database_settings *database;
+    const struct ingest_settings *ingest;
     const struct provider_settings *provider; /* NULL: the process does not need it */
 };
 MUST_USE enum status shared_config_check(struct config *config, const struct shared_settings *settings,

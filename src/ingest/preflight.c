@@ -2,15 +2,14 @@
  * the events topic. What is away is waited for; what is wrong makes us not ready, or leave with the reason.
  */
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/signals.h"
 #include "ingest_private.h"
+#include "io/topic_retention.h"
 #include "store/schema.h"
 
-enum { WAIT_STEP_MS = 200, HOUR_MS = 3600 * 1000 };
+enum { WAIT_STEP_MS = 200 };
 
 /* Waits while there is neither consumer nor batch. */
 static bool wait_ms(struct ingest *ingest, int64_t ms)
@@ -51,96 +50,57 @@ static enum status try_database(struct ingest *ingest, struct fault *fault)
     return status == ST_STOP || status == ST_REJECT ? ST_FATAL : status;
 }
 
-static enum status with_admin(struct ingest *ingest,
-                              enum status (*ask)(struct ingest *ingest, struct kafka_admin *admin,
-                                                 struct fault *fault),
-                              struct fault *fault)
+static struct kafka_client_options admin_options(const struct ingest *ingest)
 {
-    struct kafka_client_options options = {.properties = ingest->setup.kafka,
-                                           .client_name = "belfry-dispatcher-admin"};
+    return (struct kafka_client_options){.properties = ingest->setup.kafka,
+                                         .client_name = "belfry-dispatcher-admin"};
+}
+
+static enum status try_dead_letters(struct ingest *ingest, struct fault *fault)
+{
+    const struct kafka_client_options options = admin_options(ingest);
     struct kafka_admin *admin = NULL;
+    int partitions = 0;
     enum status status = kafka_admin_open(&options, &admin, fault);
     if (status == ST_OK) {
-        status = ask(ingest, admin, fault);
+        status = kafka_admin_partitions(admin, ingest->setup.topics->dlq, &partitions, fault);
         kafka_admin_close(admin);
     }
     return status;
 }
 
-static enum status ask_dead_letters(struct ingest *ingest, struct kafka_admin *admin, struct fault *fault)
-{
-    int partitions = 0;
-    return kafka_admin_partitions(admin, ingest->setup.topics->dlq, &partitions, fault);
-}
-
-static enum status try_dead_letters(struct ingest *ingest, struct fault *fault)
-{
-    return with_admin(ingest, ask_dead_letters, fault);
-}
-
 /* ---- key retention ------------------------------------------------------------------------------------- */
 
-static enum status too_short(const struct ingest *ingest, struct fault *fault, const char *why,
-                             const char *value)
-{
-    const char *topic = ingest->setup.topics->events;
-    if (ingest->setup.settings->allow_short_key_retention) {
-        log_event(LOG_WARN, "ING-KEY-RETENTION", "keys may be forgotten before their records are",
-                  log_text("topic", topic), log_text("setting", why), log_text("value", value));
-        return ST_OK;
-    }
-    fault_set(
-        fault, "key_retention",
-        "topic %s has %s=%s: a record may come again after its key is gone. Raise [ingest] key_retention "
-        "above retention.ms + segment.ms + 1 h, or set allow_short_key_retention = on",
-        topic, why, value);
-    fault_set_field(fault, "ingest.key_retention");
-    if (fault != NULL) {
-        fault->exit_code = EXIT_USAGE;
-    }
-    return ST_FATAL;
-}
-
-static enum status judge_retention(const struct ingest *ingest, const struct kafka_config_value *values,
+static enum status judge_retention(const struct ingest *ingest, const struct topic_retention *retention,
                                    struct fault *fault)
 {
-    long long retention_ms = strtoll(values[0].value, NULL, 10);
-    long long segment_ms = strtoll(values[1].value, NULL, 10);
-    if (strstr(values[2].value, "compact") != NULL) {
-        return too_short(ingest, fault, "cleanup.policy", values[2].value);
+    const char *topic = ingest->setup.topics->events;
+    const struct kafka_config_value *blamed =
+        topic_retention_blame(retention, ingest->setup.settings->key_retention_ms);
+    if (blamed != NULL && !ingest->setup.settings->allow_short_key_retention) {
+        return topic_retention_refuse(topic, blamed, fault);
     }
-    if (retention_ms < 0) {
-        return too_short(ingest, fault, "retention.ms", values[0].value);
-    }
-    /* Subtracted, not added: people write the greatest number there is for "for ever". */
-    int64_t left_ms = ingest->setup.settings->key_retention_ms - HOUR_MS;
-    if (left_ms < retention_ms || left_ms - retention_ms < segment_ms) {
-        return too_short(ingest, fault, "retention.ms", values[0].value);
+    if (blamed != NULL) {
+        log_event(LOG_WARN, "ING-KEY-RETENTION", "keys may be forgotten before their records are",
+                  log_text("topic", topic), log_text("setting", blamed->name),
+                  log_text("value", blamed->value));
     }
     return ST_OK;
 }
 
-static enum status ask_retention(struct ingest *ingest, struct kafka_admin *admin, struct fault *fault)
+enum status preflight_retention(struct ingest *ingest, struct fault *fault)
 {
-    struct kafka_config_value values[] = {
-        {.name = "retention.ms"}, {.name = "segment.ms"}, {.name = "cleanup.policy"}};
-    int partitions = 0;
-    ingest->retention_unchecked = false;
-    enum status status = kafka_admin_partitions(admin, ingest->setup.topics->events, &partitions, fault);
-    if (status == ST_STOP && strcmp(fault->code, "UNKNOWN_TOPIC_OR_PART") == 0) {
-        ingest->retention_unchecked = true; /* asked again when it is found */
+    const struct kafka_client_options options = admin_options(ingest);
+    struct topic_retention retention;
+    enum status status = topic_retention_ask(&options, ingest->setup.topics->events, &retention, fault);
+    ingest->retention_unchecked =
+        topic_retention_is_missing(status, fault); /* asked again when it is found */
+    if (ingest->retention_unchecked) {
         return ST_OK;
-    }
-    if (status == ST_OK) {
-        status = kafka_admin_topic_config(admin, ingest->setup.topics->events, values, 3, fault);
-    }
-    if (status == ST_OK && values[0].value[0] == '\0') {
-        fault_set(fault, "no_answer", "the broker tells no retention.ms");
-        status = ST_RETRY;
     }
     metric_put(ingest->metrics, M_RETENTION_UNKNOWN, 0, status == ST_OK ? 0 : 1);
     if (status == ST_OK) {
-        return judge_retention(ingest, values, fault);
+        return judge_retention(ingest, &retention, fault);
     }
     if (status != ST_FATAL) {
         log_fault(
@@ -150,11 +110,6 @@ static enum status ask_retention(struct ingest *ingest, struct kafka_admin *admi
         return ST_OK;
     }
     return status;
-}
-
-enum status preflight_retention(struct ingest *ingest, struct fault *fault)
-{
-    return with_admin(ingest, ask_retention, fault);
 }
 
 enum status preflight_run(struct ingest *ingest, struct fault *fault)

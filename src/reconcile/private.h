@@ -76,6 +76,11 @@ enum reconcile_metric {
     M_UNASKED,
     M_RECEIPT_BATCHES,
     M_DISABLED,
+    M_RETAINED,
+    M_RETAIN_OLDEST,
+    M_RETAIN_HELD,
+    M_RETAIN_UNSETTLED,
+    M_RETENTION_UNKNOWN,
     M_RETRIES,
     M_STAGE_SECONDS,
     M_SETTLE_AGE,
@@ -95,6 +100,7 @@ struct drain;
 struct poll_loop;
 struct settle;
 struct publish;
+struct retain;
 
 /* ST_OK: the topic is there · ST_STOP: missing, or forbidden · ST_RETRY: no broker answers. */
 MUST_USE enum status topic_find(const struct reconcile_setup *setup, const char *topic, struct fault *fault);
@@ -123,5 +129,10 @@ MUST_USE enum status publish_new(const struct reconcile_setup *setup, struct met
                                  struct publish **publish, struct fault *fault);
 void publish_free(struct publish *publish);
 MUST_USE enum status publish_run(struct publish *publish, struct fault *fault);
+
+MUST_USE enum status retain_new(const struct reconcile_setup *setup, struct metric_set *metrics,
+                                struct retain **retain, struct fault *fault);
+void retain_free(struct retain *retain);
+MUST_USE enum status retain_run(struct retain *retain, struct fault *fault);
 
 #endif

@@ -15,6 +15,7 @@ struct reconcile {
     struct poll_loop *poll;
     struct settle *settle;
     struct publish *publish; /* NULL: settled_topic is not set */
+    struct retain *retain;
 };
 
 /* One loop's thread. */
@@ -42,6 +43,11 @@ static enum status run_publish(void *loop, struct fault *fault)
     return publish_run(loop, fault);
 }
 
+static enum status run_retain(void *loop, struct fault *fault)
+{
+    return retain_run(loop, fault);
+}
+
 enum status reconcile_new(const struct reconcile_setup *setup, struct reconcile **reconcile,
                           struct fault *fault)
 {
@@ -59,6 +65,8 @@ enum status reconcile_new(const struct reconcile_setup *setup, struct reconcile 
         status = settle_new(&made->setup, metrics, &made->settle, fault);
     if (status == ST_OK && reconcile_announces(&made->setup))
         status = publish_new(&made->setup, metrics, &made->publish, fault);
+    if (status == ST_OK)
+        status = retain_new(&made->setup, metrics, &made->retain, fault);
     if (status != ST_OK) {
         reconcile_free(made);
         return status;
@@ -75,6 +83,7 @@ void reconcile_free(struct reconcile *reconcile)
     poll_free(reconcile->poll);
     settle_free(reconcile->settle);
     publish_free(reconcile->publish);
+    retain_free(reconcile->retain);
     free(reconcile);
 }
 
@@ -103,7 +112,8 @@ enum status reconcile_run(struct reconcile *reconcile, struct fault *fault)
 {
     struct worker workers[] = {{.run = run_poll, .loop = reconcile->poll, .status = ST_OK},
                                {.run = run_settle, .loop = reconcile->settle, .status = ST_OK},
-                               {.run = run_publish, .loop = reconcile->publish, .status = ST_OK}};
+                               {.run = run_publish, .loop = reconcile->publish, .status = ST_OK},
+                               {.run = run_retain, .loop = reconcile->retain, .status = ST_OK}};
     enum { WORKERS = sizeof workers / sizeof workers[0] };
     enum status status = drain_check(reconcile->drain, fault);
     for (size_t i = 0; status == ST_OK && i < WORKERS; i++)
