@@ -24,7 +24,7 @@ bool topic_retention_is_missing(enum status status, const struct fault *fault);
 /* NULL: keys kept for keep_ms outlive the topic's records by an hour at least. Else the setting to blame, one
  * of the three. */
 const struct kafka_config_value *topic_retention_blame(const struct topic_retention *retention,
-                                                          int64_t keep_ms);
+                                                       int64_t keep_ms);
 /* The sentence for the operator, with field and EXIT_USAGE. Always ST_FATAL. */
 enum status topic_retention_refuse(const char *topic, const struct kafka_config_value *blamed,
                                    struct fault *fault);

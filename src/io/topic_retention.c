@@ -36,7 +36,7 @@ bool topic_retention_is_missing(enum status status, const struct fault *fault)
 }
 
 const struct kafka_config_value *topic_retention_blame(const struct topic_retention *retention,
-                                                          int64_t keep_ms)
+                                                       int64_t keep_ms)
 {
     long long retention_ms = strtoll(retention->retention_ms.value, NULL, 10);
     long long segment_ms = strtoll(retention->segment_ms.value, NULL, 10);

@@ -14,7 +14,7 @@ void hand_batch(struct world *w, int batch, int count, const char *queued_at)
     world_exec(w,
                "INSERT INTO device_tokens (id, token, user_id, platform, registered_at, last_seen, source_at)"
                " SELECT d, 'ExponentPushToken[' || d || ']', 'u' || d, 'ios', x, x, x FROM"
-               " generate_series(%lld, %lld) d, (SELECT timestamptz '2026-01-01') t (x)",
+               " generate_series(%lld, %lld) d, (SELECT now() - interval '30 d') t (x)",
                first, last);
     world_exec(
         w,
@@ -73,7 +73,7 @@ void hand_put_sent(struct world *w, const struct hand_sent *sent)
     world_exec(w,
                "INSERT INTO device_tokens (id, token, user_id, platform, registered_at, last_seen, source_at)"
                " SELECT d, 'ExponentPushToken[' || d || ']', 'u' || d, 'ios', x, x, x FROM made,"
-               " (SELECT timestamptz '2026-01-01') t (x)");
+               " (SELECT now() - interval '30 d') t (x)");
     world_exec(
         w, "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, created_at,"
            " batch_id) SELECT lpad(to_hex(d), 32, '0')::uuid, 'w', 'u' || d, 't', 'title',"

@@ -68,7 +68,7 @@ static void put_dispatches(struct world *w, int64_t count)
     world_exec(w,
                "INSERT INTO device_tokens (id, token, user_id, platform, registered_at, last_seen, source_at)"
                " SELECT d, 'ExponentPushToken[' || d || ']', 'u' || d, 'ios', x, x, x FROM"
-               " generate_series(0, %d) d, (SELECT timestamptz '2026-01-01') t (x)",
+               " generate_series(0, %d) d, (SELECT now() - interval '30 d') t (x)",
                DEVICES - 1);
     int64_t from_ms = world_now_ms();
     world_exec(w,
