@@ -9,3 +9,8 @@ add_dependencies(system_erase belfry-dispatcher belfry-reconciler belfry-simulat
 foreach(test ingest_in_flight registration_in_flight late_outcomes big)
     belfry_system(reconciler_erase_${test} system_erase erase/${test} 180)
 endforeach()
+belfry_program(system_tokens SOURCES tokens_test.c LINK belfry_harness)
+add_dependencies(system_tokens belfry-dispatcher belfry-reconciler belfry-simulator)
+foreach(test only_the_dead alive_again_ticket alive_again_receipt credentials)
+    belfry_system(reconciler_tokens_${test} system_tokens tokens/${test} 120)
+endforeach()
