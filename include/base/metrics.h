@@ -74,5 +74,7 @@ void metrics_write(struct metrics *metrics, struct buffer *out);
 
 /* Seconds from 1 ms to 30 s, for latencies. */
 extern const double metric_buckets_seconds[];
+/* 1 to 10,000, for how much a batch holds. */
+extern const double metric_buckets_counts[];
 
 #endif

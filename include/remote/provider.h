@@ -114,7 +114,13 @@ enum provider_answer_kind {
 };
 enum { PROVIDER_ANSWER_KINDS = PROVIDER_ANSWER_AWAY + 1 };
 
-const char *provider_answer_name(enum provider_answer_kind kind); /* "data", "mismatch", … */
+/* "data", "mismatch", … in the order of the enum, ended by NULL: label values too. */
+extern const char *const provider_answer_names[PROVIDER_ANSWER_KINDS + 1];
+
+/* The codes a ticket or a receipt may have (contracts/provider.md): label values. */
+#define PROVIDER_ENTRY_CODES                                                                                 \
+    DISPATCH_NOT_REGISTERED, DISPATCH_MESSAGE_TOO_BIG, "MessageRateExceeded", "MismatchSenderId",            \
+        "InvalidCredentials", "DeveloperError", "ExpoError", "ProviderError", DISPATCH_TICKET_MISMATCH
 
 enum { PROVIDER_EXCERPT_MAX = 80 };
 

@@ -44,4 +44,8 @@ static inline int64_t wire_record_time_us(int64_t timestamp_ms)
 #define REASON_NUL        "nul"        /* U+0000 in a string or a member's name */
 #define REASON_TOO_BIG    "too_big"    /* too long or too deep; the text has both sizes */
 
+/* All of them, and what came of a database's refusal: the label values of dead letters. */
+#define REASON_VALUES                                                                                        \
+    REASON_JSON, REASON_NOT_OBJECT, REASON_FIELD, REASON_NUL, REASON_TOO_BIG, "sqlstate", "other"
+
 #endif

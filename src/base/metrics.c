@@ -35,6 +35,7 @@ struct metrics {
 
 const double metric_buckets_seconds[] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                          0.5,   1,      2.5,   5,    10,    30,   0};
+const double metric_buckets_counts[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
 
 struct metrics *metrics_new(void)
 {

@@ -42,7 +42,7 @@ static void tell_breaker(struct fanout *fanout, const struct provider_answer *an
               : state == BREAKER_OPEN ? "the provider is away; the backlog waits in the database"
                                       : "the provider refuses our credentials; the backlog waits",
               log_text("state", breaker_state_name(state)), log_count("failures", fanout->breaker.failures),
-              log_text("answer", provider_answer_name(answer->kind)),
+              log_text("answer", provider_answer_names[answer->kind]),
               log_int("http_status", answer->http_status), log_text("code", answer->code));
     if (state == BREAKER_CREDENTIALS)
         readiness_not(fanout->setup.readiness, fanout->provider_slot,
@@ -59,7 +59,7 @@ static void pause_project(struct fanout *fanout, uint32_t project, const struct 
     int64_t pause_ms = rate_pause(&fanout->rate, project, answer->retry_after_ms, fanout_now_ms(fanout));
     again_ready_of(fanout, project);
     log_event(LOG_DEBUG, "FAN-PAUSE", "nothing is sent for a while", log_int("pause_ms", pause_ms),
-              log_text("answer", provider_answer_name(answer->kind)),
+              log_text("answer", provider_answer_names[answer->kind]),
               log_int("retry_after_ms", answer->retry_after_ms),
               log_int("rate", (int64_t)fanout->rate.buckets[project].limit));
 }

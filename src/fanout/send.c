@@ -157,7 +157,7 @@ static void log_answer(struct fanout *fanout, const struct provider_answer *answ
     if (!fanout_may_log(fanout, &fanout->quiet_answers[answer->kind], &skipped))
         return;
     log_event(answer->kind == PROVIDER_ANSWER_TOO_MANY ? LOG_ERROR : LOG_WARN, "FAN-ANSWER",
-              "the provider's answer to a chunk", log_text("answer", provider_answer_name(answer->kind)),
+              "the provider's answer to a chunk", log_text("answer", provider_answer_names[answer->kind]),
               log_int("http_status", answer->http_status), log_text("code", answer->code),
               log_text("cause", answer->cause), log_text("excerpt", answer->excerpt),
               log_count("messages", answer->count), log_int("ms", answer->took_us / 1000),

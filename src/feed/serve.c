@@ -21,7 +21,7 @@ struct asked {
     struct route route;
     struct jwt_claims claims;
     struct ask ask; /* spans into this struct and the request */
-    int64_t since_ms;
+    int64_t since_ms, sent_ms;
     int tries; /* sent so often */
 };
 
@@ -35,10 +35,15 @@ enum {
     METRIC_SECONDS,
     METRIC_REFUSALS,
     METRIC_ROWS,
-    METRIC_WAITING,
-    METRIC_IN_FLIGHT,
+    METRIC_STAGE_SECONDS,
+    METRIC_STAGE_IN_FLIGHT,
+    METRIC_OLDEST_WAITING,
     METRICS
 };
+
+/* Of a request that needs the database: for a place on a connection, and for the answer. */
+enum { STAGE_WAIT, STAGE_PAGE };
+static const char *const metric_stages[] = {"wait", "page", NULL};
 
 static const char *const metric_statuses[] = {"200", "400", "401", "403", "404", "405",   "410",
                                               "413", "414", "431", "500", "503", "other", NULL};
@@ -75,12 +80,22 @@ static const struct metric_row metric_rows[METRICS] = {
                          .label = "code",
                          .values = metric_codes},
     [METRIC_ROWS] = {.name = "belfry_page_items_total", .help = "Items on the pages given out."},
-    [METRIC_WAITING] = {.name = "belfry_requests_waiting",
-                        .help = "Requests that wait for a place on a database connection.",
-                        .type = METRIC_GAUGE},
-    [METRIC_IN_FLIGHT] = {.name = "belfry_requests_in_flight",
-                          .help = "Requests the database is working on.",
-                          .type = METRIC_GAUGE},
+    [METRIC_STAGE_SECONDS] = {.name = "belfry_read_stage_seconds",
+                              .help =
+                                  "Time of a request in a stage: wait for a place on a database connection, "
+                                  "page from there to the database's answer.",
+                              .type = METRIC_HISTOGRAM,
+                              .label = "stage",
+                              .values = metric_stages,
+                              .buckets = metric_buckets_seconds},
+    [METRIC_STAGE_IN_FLIGHT] = {.name = "belfry_read_stage_in_flight",
+                                .help = "Requests in the stage now.",
+                                .type = METRIC_GAUGE,
+                                .label = "stage",
+                                .values = metric_stages},
+    [METRIC_OLDEST_WAITING] = {.name = "belfry_read_oldest_waiting_seconds",
+                               .help = "Since when the oldest request waits for a place; 0: none does.",
+                               .type = METRIC_GAUGE},
 };
 
 static void serve_reset(struct serve *serve)
@@ -163,6 +178,11 @@ static void serve_drop_unavailable(struct serve *serve, struct asked *asked)
     serve_drop(serve, asked, "unavailable", "The database cannot be reached just now.");
 }
 
+static void serve_observe(struct serve *serve, size_t stage, int64_t took_ms)
+{
+    metric_observe(serve->metrics, METRIC_STAGE_SECONDS, stage, (double)took_ms / 1e3);
+}
+
 /* Sends a request that is held by nothing, or lets it wait, or refuses it. False: it waits. */
 static bool serve_send(struct serve *serve, struct asked *asked)
 {
@@ -173,6 +193,8 @@ static bool serve_send(struct serve *serve, struct asked *asked)
         place++;
     if (db != NULL && place < SERVE_SENT_MAX && page_send(db, &asked->ask.query, place, &fault) == ST_OK) {
         asked->tries++;
+        asked->sent_ms = clock_monotonic_ms(&serve->clock);
+        serve_observe(serve, STAGE_WAIT, asked->sent_ms - asked->since_ms);
         serve->sent[place] = asked;
         serve->sent_count++;
         return true;
@@ -310,6 +332,7 @@ void serve_answer(struct serve *serve, struct db_answer *answer)
     struct asked *asked = serve->sent[answer->tag];
     serve->sent[answer->tag] = NULL;
     serve->sent_count--;
+    serve_observe(serve, STAGE_PAGE, clock_monotonic_ms(&serve->clock) - asked->sent_ms);
     if (asked->request == NULL)
         free(asked);
     else if (answer->status == ST_OK)
@@ -347,6 +370,8 @@ void serve_waiting(struct serve *serve)
         else if (!serve_send(serve, asked))
             break;
     }
-    metric_put(serve->metrics, METRIC_WAITING, 0, (double)serve->waiting);
-    metric_put(serve->metrics, METRIC_IN_FLIGHT, 0, (double)serve->sent_count);
+    double oldest_ms = serve->first == NULL ? 0 : (double)(now_ms - serve->first->since_ms);
+    metric_put(serve->metrics, METRIC_STAGE_IN_FLIGHT, STAGE_WAIT, (double)serve->waiting);
+    metric_put(serve->metrics, METRIC_STAGE_IN_FLIGHT, STAGE_PAGE, (double)serve->sent_count);
+    metric_put(serve->metrics, METRIC_OLDEST_WAITING, 0, oldest_ms / 1e3);
 }

@@ -91,6 +91,24 @@ void ingest_say_ready(struct ingest *ingest)
     }
 }
 
+/* How long the oldest record in hand has waited since it was written. */
+static double oldest_seconds(const struct ingest *ingest, int topic)
+{
+    int64_t now_ms = clock_wall_us(&ingest->clock) / 1000, oldest_ms = now_ms;
+    for (size_t b = 0; b < 2; b++) {
+        const struct batch *batch = &ingest->batches[b];
+        for (size_t i = 0; i < batch->count; i++) {
+            const struct item *item = &batch->items[i];
+            int64_t written_ms = item->record.timestamp_ms;
+            if (item->record.topic == topic && item->kind != ITEM_DROPPED && written_ms >= 0 &&
+                written_ms < oldest_ms) {
+                oldest_ms = written_ms;
+            }
+        }
+    }
+    return (double)(now_ms - oldest_ms) / 1e3;
+}
+
 static void tell_lag(struct ingest *ingest)
 {
     int64_t now_ms = clock_monotonic_ms(&ingest->clock);
@@ -115,6 +133,7 @@ static void tell_lag(struct ingest *ingest)
     metric_put_numbers(ingest->metrics, M_PARTITION_LAG, numbers, shown);
     for (size_t topic = 0; topic < TOPICS; topic++) {
         metric_put(ingest->metrics, M_LAG, topic, (double)lag[topic]);
+        metric_put(ingest->metrics, M_OLDEST_RECORD, topic, oldest_seconds(ingest, (int)topic));
     }
 }
 

@@ -1,12 +1,11 @@
 /* What ingest counts. Every number here is for people and alarms; the books are in partition_offsets. */
 #include "ingest_private.h"
+#include "wire/record.h"
 
 static const char *const topics[] = {"events", "devices", NULL};
 static const char *const stages[] = {"consume", "parse", "dead_letter", "claim", "commit", NULL};
 static const char *const changes[] = {"registered", "moved", "disabled", "seen", "ignored", NULL};
-static const char *const codes[] = {"json",    "not_object", "field", "nul",
-                                    "too_big", "sqlstate",   "other", NULL};
-static const double batch_buckets[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
+static const char *const codes[] = {REASON_VALUES, NULL};
 
 const struct metric_row ingest_metric_rows[INGEST_METRICS] = {
     [M_RECORDS] = {.name = "belfry_ingest_records_total",
@@ -42,7 +41,7 @@ const struct metric_row ingest_metric_rows[INGEST_METRICS] = {
     [M_BATCH_EVENTS] = {.name = "belfry_ingest_batch_records",
                         .help = "Records of a batch.",
                         .type = METRIC_HISTOGRAM,
-                        .buckets = batch_buckets},
+                        .buckets = metric_buckets_counts},
     [M_RETRIES] = {.name = "belfry_ingest_retries_total",
                    .help = "Statements that failed for the moment and were run again."},
     [M_ALARMS] = {.name = "belfry_ingest_unknown_sqlstate_total",
@@ -62,6 +61,11 @@ const struct metric_row ingest_metric_rows[INGEST_METRICS] = {
                          .values = topics,
                          .number_label = "partition",
                          .numbers_max = INGEST_LAGS_MAX},
+    [M_OLDEST_RECORD] = {.name = "belfry_ingest_oldest_record_seconds",
+                         .help = "Age of the oldest record in hand and not yet committed; 0: none is.",
+                         .type = METRIC_GAUGE,
+                         .label = "topic",
+                         .values = topics},
     [M_STAGE_IN_FLIGHT] = {.name = "belfry_ingest_stage_in_flight",
                            .help = "Records in the stage now.",
                            .type = METRIC_GAUGE,

@@ -226,6 +226,7 @@ enum ingest_metric {
     M_PARTITIONS,
     M_LAG,
     M_PARTITION_LAG,
+    M_OLDEST_RECORD,
     M_STAGE_IN_FLIGHT,
     M_RETENTION_UNKNOWN,
     INGEST_METRICS

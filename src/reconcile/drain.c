@@ -170,6 +170,8 @@ static enum status put_back(struct drain *drain, struct kafka_record *record, st
 static enum status drain_wait(void *context, int64_t wait_ms, struct fault *fault)
 {
     struct drain *drain = context;
+    if (drain->consumer != NULL)
+        seats_measure_lag(drain); /* what cannot be applied gets older */
     if (wait_ms < PAUSE_FROM_MS || drain->left || drain->consumer == NULL) {
         session_sleep(wait_ms);
         return ST_OK;

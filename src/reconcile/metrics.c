@@ -1,24 +1,12 @@
 /* What the reconciler counts. One table; every label is bounded, whatever is not in it is "other". */
 #include "private.h"
+#include "remote/provider.h"
+#include "wire/record.h"
 
 static const char *const outcome_values[] = {"sent", "failed", "suppressed", "ignored", "orphan", NULL};
-static const char *const letter_values[] = {"json",    "not_object", "field", "nul",
-                                            "too_big", "sqlstate",   "other", NULL};
+static const char *const letter_values[] = {REASON_VALUES, NULL};
 static const char *const receipt_values[] = {"delivered", "receipt_error", "expired", "none", NULL};
-static const char *const error_values[] = {"DeviceNotRegistered",
-                                           "MessageTooBig",
-                                           "MessageRateExceeded",
-                                           "MismatchSenderId",
-                                           "InvalidCredentials",
-                                           "DeveloperError",
-                                           "ExpoError",
-                                           "ProviderError",
-                                           "TicketMismatch",
-                                           "other",
-                                           NULL};
-static const char *const answer_values[] = {"data",        "mismatch",  "rate",    "too_many",
-                                            "credentials", "transient", "refused", "maybe",
-                                            "away",        "other",     NULL};
+static const char *const error_values[] = {PROVIDER_ENTRY_CODES, "other", NULL};
 static const char *const batch_values[] = {"leased", "done", NULL};
 static const char *const disabled_values[] = {"ticket", "receipt", "stale", NULL};
 static const char *const publish_values[] = {"refused", "late", NULL};
@@ -59,7 +47,6 @@ static const char *const table_values[] = {"notifications", "dispatches",      "
                                            "replays",       "device_tokens",   "exports",
                                            "export_rows",   "receipt_batches", NULL};
 static const char *const held_values[] = {"batches", "receipts", "unsettled", "dispatches", NULL};
-static const double batch_buckets[] = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 0};
 
 const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_RECORDS] = {.name = "belfry_receipts_records_total",
@@ -83,10 +70,13 @@ const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
                          .help = "The same, one by one for the partitions held.",
                          .number_label = "partition",
                          .numbers_max = RECONCILE_LAGS_MAX},
+    [M_OLDEST_RECORD] = {.name = "belfry_receipts_oldest_record_seconds",
+                         .type = METRIC_GAUGE,
+                         .help = "Age of the oldest record in hand and not yet committed; 0: none is."},
     [M_DRAIN_RECORDS] = {.name = "belfry_drain_batch_records",
                          .type = METRIC_HISTOGRAM,
                          .help = "Records of a batch of the receipts topic.",
-                         .buckets = batch_buckets},
+                         .buckets = metric_buckets_counts},
     [M_STAGE_IN_FLIGHT] = {.name = "belfry_reconcile_stage_in_flight",
                            .type = METRIC_GAUGE,
                            .help = "1 while the stage runs.",
@@ -108,7 +98,7 @@ const struct metric_row reconcile_metric_rows[M_RECONCILE_COUNT] = {
     [M_REQUESTS] = {.name = "belfry_receipt_requests_total",
                     .help = "Requests for receipts by what came of them.",
                     .label = "answer",
-                    .values = answer_values},
+                    .values = provider_answer_names},
     [M_UNASKED] = {.name = "belfry_receipts_unasked_total",
                    .help = "Receipts in answers for ids nobody asked for."},
     [M_RECEIPT_BATCHES] = {.name = "belfry_receipt_batches_total",

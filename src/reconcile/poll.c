@@ -226,7 +226,7 @@ static void take_failure(struct poll_loop *poll, const struct provider_answer *a
 {
     bool too_many = answer->kind == PROVIDER_ANSWER_TOO_MANY;
     log_event(too_many ? LOG_ERROR : LOG_WARN, "RECEIPT-FAILED", "a request for receipts gave none",
-              log_text("answer", provider_answer_name(answer->kind)),
+              log_text("answer", provider_answer_names[answer->kind]),
               log_int("http_status", answer->http_status), log_text("code", answer->code),
               log_text("cause", answer->cause), log_text("excerpt", answer->excerpt),
               log_count("asked", answer->count));
@@ -305,7 +305,7 @@ static enum status stage_ask(void *context, struct fault *fault)
         poll->answered = false;
         return ST_OK;
     }
-    reconcile_count(poll->session.metrics, M_REQUESTS, provider_answer_name(answer.kind), 1);
+    reconcile_count(poll->session.metrics, M_REQUESTS, provider_answer_names[answer.kind], 1);
     if (answer.kind == PROVIDER_ANSWER_DATA && answer.receipts != NULL)
         take_answer(poll, &answer);
     else

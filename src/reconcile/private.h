@@ -66,6 +66,7 @@ enum reconcile_metric {
     M_LOST,
     M_LAG,
     M_PARTITION_LAG,
+    M_OLDEST_RECORD,
     M_STAGE_IN_FLIGHT,
     M_RECEIPTS_DUE,
     M_DRAIN_RECORDS,

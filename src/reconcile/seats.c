@@ -146,6 +146,18 @@ enum status seats_reread(struct drain *drain, struct fault *fault)
     return kafka_consumer_rejoin(drain->consumer, fault);
 }
 
+/* How long the oldest record in hand has waited since it was written. */
+static double oldest_seconds(const struct drain *drain)
+{
+    int64_t now_ms = clock_wall_us(drain->session.clock) / 1000, oldest_ms = now_ms;
+    for (size_t i = drain->batch.applied; i < drain->batch.count; i++) {
+        int64_t written_ms = drain->batch.records[i].record.timestamp_ms;
+        if (written_ms >= 0 && written_ms < oldest_ms)
+            oldest_ms = written_ms;
+    }
+    return (double)(now_ms - oldest_ms) / 1e3;
+}
+
 void seats_measure_lag(struct drain *drain)
 {
     enum { EVERY_MS = 1000 };
@@ -168,4 +180,5 @@ void seats_measure_lag(struct drain *drain)
     }
     metric_put_numbers(drain->session.metrics, M_PARTITION_LAG, numbers, shown);
     metric_put(drain->session.metrics, M_LAG, 0, (double)lag);
+    metric_put(drain->session.metrics, M_OLDEST_RECORD, 0, oldest_seconds(drain));
 }

@@ -5,21 +5,9 @@
 
 enum { M_REQUESTS, M_SECONDS, M_MESSAGES, M_CODES, M_CUT, M_CREDENTIALS, M_COUNT };
 
-/* In the order of enum provider_answer_kind. */
-static const char *const answers[] = {"data",       "mismatch", "rate",        "projects",
-                                      "validation", "too_many", "credentials", "transient",
-                                      "refused",    "maybe",    "away",        NULL};
 /* In the order of enum provider_verdict_kind. */
 static const char *const verdicts[] = {"sent", "failed", "not_accepted", "unconfirmed", NULL};
-static const char *const codes[] = {DISPATCH_NOT_REGISTERED,
-                                    DISPATCH_MESSAGE_TOO_BIG,
-                                    "MessageRateExceeded",
-                                    "MismatchSenderId",
-                                    "InvalidCredentials",
-                                    "DeveloperError",
-                                    "ExpoError",
-                                    "ProviderError",
-                                    DISPATCH_TICKET_MISMATCH,
+static const char *const codes[] = {PROVIDER_ENTRY_CODES,
                                     DISPATCH_UNCONFIRMED,
                                     DISPATCH_PROVIDER_UNAVAILABLE,
                                     DISPATCH_RATE_LIMITED,
@@ -32,7 +20,7 @@ static const struct metric_row rows[M_COUNT] = {
     [M_REQUESTS] = {.name = "belfry_provider_requests_total",
                     .help = "Requests to the push provider, by what came of them.",
                     .label = "answer",
-                    .values = answers},
+                    .values = provider_answer_names},
     [M_SECONDS] = {.name = "belfry_provider_request_seconds",
                    .help = "How long requests to the push provider took.",
                    .type = METRIC_HISTOGRAM,

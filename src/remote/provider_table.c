@@ -153,20 +153,16 @@ const struct provider_row *provider_judge(const struct provider_facts *facts)
     return &rule->row;
 }
 
-const char *provider_answer_name(enum provider_answer_kind kind)
-{
-    static const char *const names[PROVIDER_ANSWER_KINDS] = {
-        [PROVIDER_ANSWER_DATA] = "data",
-        [PROVIDER_ANSWER_MISMATCH] = "mismatch",
-        [PROVIDER_ANSWER_RATE] = "rate",
-        [PROVIDER_ANSWER_PROJECTS] = "projects",
-        [PROVIDER_ANSWER_VALIDATION] = "validation",
-        [PROVIDER_ANSWER_TOO_MANY] = "too_many",
-        [PROVIDER_ANSWER_CREDENTIALS] = "credentials",
-        [PROVIDER_ANSWER_TRANSIENT] = "transient",
-        [PROVIDER_ANSWER_REFUSED] = "refused",
-        [PROVIDER_ANSWER_MAYBE] = "maybe",
-        [PROVIDER_ANSWER_AWAY] = "away",
-    };
-    return names[kind];
-}
+const char *const provider_answer_names[PROVIDER_ANSWER_KINDS + 1] = {
+    [PROVIDER_ANSWER_DATA] = "data",
+    [PROVIDER_ANSWER_MISMATCH] = "mismatch",
+    [PROVIDER_ANSWER_RATE] = "rate",
+    [PROVIDER_ANSWER_PROJECTS] = "projects",
+    [PROVIDER_ANSWER_VALIDATION] = "validation",
+    [PROVIDER_ANSWER_TOO_MANY] = "too_many",
+    [PROVIDER_ANSWER_CREDENTIALS] = "credentials",
+    [PROVIDER_ANSWER_TRANSIENT] = "transient",
+    [PROVIDER_ANSWER_REFUSED] = "refused",
+    [PROVIDER_ANSWER_MAYBE] = "maybe",
+    [PROVIDER_ANSWER_AWAY] = "away",
+};

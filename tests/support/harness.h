@@ -97,6 +97,8 @@ void world_write_reader_ini(struct world *w, const char *extra, char *path);
 /* belfry-reconciler --audit: its exit code; output gets what it printed. */
 int world_audit(struct world *w, char *output, size_t size);
 void child_wait_ready(struct child *child, int seconds);
+/* A figure of /metrics by its whole name with labels; -1: none. */
+double child_metric(struct child *child, const char *name);
 int world_free_port(void);
 
 /* -- the database -------------------------------------------------------------------------------------------

@@ -120,3 +120,16 @@ uint32_t simulator_tickets(struct world *w, int64_t count)
     world_reply_done(&reply);
     return run;
 }
+
+double child_metric(struct child *child, const char *name)
+{
+    char url[128], line[256];
+    struct world_reply reply;
+    snprintf(url, sizeof url, "http://%s/metrics", child->admin);
+    world_http("GET", url, NULL, NULL, &reply);
+    snprintf(line, sizeof line, "\n%s ", name);
+    const char *at = reply.status == 200 ? strstr(reply.body, line) : NULL;
+    double value = at == NULL ? -1 : strtod(at + strlen(line), NULL);
+    world_reply_done(&reply);
+    return value;
+}

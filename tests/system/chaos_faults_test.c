@@ -161,6 +161,7 @@ struct outage {
     enum chaos_own own;
     void (*act)(struct chaos *c, int n);
     int acts;
+    const char *counted_as; /* the metric that shows it in each dispatcher */
 };
 
 static void run_outage(const struct outage *outage)
@@ -186,6 +187,11 @@ static void run_outage(const struct outage *outage)
     for (int i = 0; i < 2; i++)
         child_wait_ready(dispatchers[i], 60);
     chaos_check(&c, outage->name, 0, &figures); /* no dispatcher was killed */
+    for (int i = 0; i < 2; i++) {
+        double reconnects = child_metric(dispatchers[i], outage->counted_as);
+        printf("%s: %s %g\n", dispatchers[i]->name, outage->counted_as, reconnects);
+        cr_expect_gt(reconnects, 0);
+    }
     for (int i = 0; i < 2; i++)
         child_stop(dispatchers[i]);
     chaos_close(&c);
@@ -199,7 +205,8 @@ static void restart_postgres(struct chaos *c, int n)
 
 Test(dispatcher, postgres_restart, .timeout = 380)
 {
-    run_outage(&(struct outage){"pg_restart", CHAOS_OWN_POSTGRES, restart_postgres, 4});
+    run_outage(&(struct outage){"pg_restart", CHAOS_OWN_POSTGRES, restart_postgres, 4,
+                                "belfry_postgres_reconnects_total"});
 }
 
 /* First whoever is idle, then, some thirty times, whoever is in the middle of a statement. */
@@ -220,7 +227,8 @@ static void terminate_sessions(struct chaos *c, int n)
 
 Test(dispatcher, sessions_terminated, .timeout = 380)
 {
-    run_outage(&(struct outage){"sessions", CHAOS_SHARED, terminate_sessions, 4});
+    run_outage(&(struct outage){"sessions", CHAOS_SHARED, terminate_sessions, 4,
+                                "belfry_postgres_reconnects_total"});
 }
 
 static void kill_broker(struct chaos *c, int n)
@@ -232,7 +240,7 @@ static void kill_broker(struct chaos *c, int n)
 
 Test(dispatcher, broker_restart, .timeout = 380)
 {
-    run_outage(&(struct outage){"broker", CHAOS_OWN_KAFKA, kill_broker, 2});
+    run_outage(&(struct outage){"broker", CHAOS_OWN_KAFKA, kill_broker, 2, "belfry_kafka_reconnects_total"});
 }
 
 /* -- a provider that misbehaves ----------------------------------------------------------------------------

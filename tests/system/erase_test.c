@@ -240,8 +240,8 @@ Test(erase, late_outcomes, .timeout = 160)
     struct child *reconciler = world_reconciler(&w, ini);
     world_wait_drained(&w, w.reconciler_group, w.receipts, WORLD_WAIT_S);
     printf("erased after the send: orphans %.0f\n",
-           pushes_metric(reconciler, "belfry_outcomes_total{result=\"orphan\"}"));
-    cr_assert_eq(pushes_metric(reconciler, "belfry_outcomes_total{result=\"orphan\"}"), 1);
+           child_metric(reconciler, "belfry_outcomes_total{result=\"orphan\"}"));
+    cr_assert_eq(child_metric(reconciler, "belfry_outcomes_total{result=\"orphan\"}"), 1);
     check_nothing_left(&w, 2);
     /* Sent and told; the receipt is late, and says that the device is gone. */
     change_device(&w, "gone", "gone-3", -2);

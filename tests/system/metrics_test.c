@@ -37,6 +37,8 @@ static const struct wanted dispatcher_wants[] = {
     {"belfry_ingest_partition_lag_records{topic=\"events\",partition=\"0\"}", 0},
     {"belfry_ingest_partition_lag_records{topic=\"events\",partition=\"1\"}", 0},
     {"belfry_ingest_partition_lag_records{topic=\"devices\",partition=\"1\"}", 0},
+    {"belfry_ingest_oldest_record_seconds{topic=\"events\"}", 0},
+    {"belfry_ingest_oldest_record_seconds{topic=\"devices\"}", 0},
     {"belfry_ingest_partitions", 4},
     {"belfry_fanout_stage_seconds_count{stage=\"send\"}", SOME},
     {"belfry_fanout_stage_in_flight{stage=\"send\"}", ANY},
@@ -73,6 +75,7 @@ static const struct wanted reconciler_wants[] = {
     {"belfry_receipts_lag_records", 0},
     {"belfry_receipts_partition_lag_records{partition=\"0\"}", 0},
     {"belfry_receipts_partition_lag_records{partition=\"1\"}", 0},
+    {"belfry_receipts_oldest_record_seconds", 0},
     {"belfry_receipt_batches_due_seconds", 0},
     {"belfry_settle_age_seconds", ANY},
     {"belfry_receipts_total{result=\"delivered\"}", 39},
@@ -87,10 +90,15 @@ static const struct wanted reader_wants[] = {
     {"belfry_build_info{", 1},
     {"belfry_ready", 1},
     {"belfry_http_requests_total{status=\"401\"}", 1},
-    {"belfry_http_request_seconds_count", 1},
+    {"belfry_http_requests_total{status=\"403\"}", 1},
+    {"belfry_http_request_seconds_count", 2},
+    {"belfry_refusals_total{code=\"not_a_member\"}", 1},
     {"belfry_refusals_total{code=\"token_missing\"}", 1},
-    {"belfry_requests_waiting", 0},
-    {"belfry_requests_in_flight", 0},
+    {"belfry_read_stage_seconds_count{stage=\"wait\"}", 1},
+    {"belfry_read_stage_seconds_count{stage=\"page\"}", 1},
+    {"belfry_read_stage_in_flight{stage=\"wait\"}", 0},
+    {"belfry_read_stage_in_flight{stage=\"page\"}", 0},
+    {"belfry_read_oldest_waiting_seconds", 0},
     {"belfry_page_items_total", 0},
     {"belfry_postgres_reconnects_total", SOME},
 };
@@ -207,9 +215,9 @@ static void check_ready(const struct child *child, const char *text, long status
 }
 
 /* Some work of each kind: 40 pushes of which one device is gone, a duplicate, a dead letter, a refusal. */
-static void do_work(struct world *w, const char *base)
+static void do_work(struct world *w, const struct child *reader, const char *base)
 {
-    char value[512], url[256];
+    char value[512], url[256], token[4096], header[4200];
     struct world_reply reply;
     simulator_script(
         w, "[{\"when\":{\"token\":\"metrics-7]\"},\"do\":{\"receipt_error\":\"DeviceNotRegistered\"}}]");
@@ -237,6 +245,26 @@ static void do_work(struct world *w, const char *base)
     world_http("GET", url, NULL, NULL, &reply);
     cr_assert_eq(reply.status, 401);
     world_reply_done(&reply);
+    const char *argv[] = {"token", "-F", reader->ini, "--sub", "u0", NULL};
+    cr_assert_eq(world_run(w, "src/bin/belfry-reader", argv, token, sizeof token), 0);
+    token[strcspn(token, "\r\n")] = '\0';
+    snprintf(header, sizeof header, "Authorization: Bearer %s", token);
+    world_http("GET", url, (const char *const[]){header, NULL}, NULL, &reply);
+    cr_assert_eq(reply.status, 403, "no member of the workspace: the database says so");
+    world_reply_done(&reply);
+}
+
+/* With the database away, what was taken from Kafka gets older and that is seen. */
+static void check_oldest(struct world *w, struct child *child, const char *topic, const char *series)
+{
+    double age = 0;
+    world_produce(w, topic, 0, NULL, "{}");
+    for (int tries = 0; tries < 200 && age <= 0; tries++) { /* told every 5 s */
+        world_sleep_ms(100);
+        age = child_metric(child, series);
+    }
+    printf("%s with the database away: %s %g\n", child->name, series, age);
+    cr_expect_gt(age, 0);
 }
 
 static void end_sessions(struct world *w)
@@ -258,7 +286,7 @@ Test(dispatcher, metrics, .timeout = 160)
     struct child *reconciler =
         world_reconciler(&w, "[reconciler]\nreceipt_delay = 0\npoll_interval = 300ms\n");
     struct child *reader = world_reader(&w, NULL, base);
-    do_work(&w, base);
+    do_work(&w, reader, base);
     end_sessions(&w); /* each binary connects again */
     check_names(&w, dispatcher, dispatcher_wants, COUNT(dispatcher_wants));
     check_names(&w, reconciler, reconciler_wants, COUNT(reconciler_wants));
@@ -272,6 +300,8 @@ Test(dispatcher, metrics, .timeout = 160)
     check_ready(dispatcher, "{\"part\":\"ingest\",\"reason\":\"the database is not usable", 503);
     check_ready(reconciler, "{\"part\":\"settle\",\"reason\":\"", 503);
     check_ready(reader, "{\"part\":\"database\",\"reason\":\"", 503);
+    check_oldest(&w, dispatcher, w.events, "belfry_ingest_oldest_record_seconds{topic=\"events\"}");
+    check_oldest(&w, reconciler, w.receipts, "belfry_receipts_oldest_record_seconds");
     world_exec(&w, "UPDATE pg_database SET datallowconn = true WHERE datname = current_database()");
     for (size_t i = 0; i < COUNT(all); i++)
         child_wait_ready(all[i], 30);

@@ -79,21 +79,6 @@ static void set_preferences(struct world *w, const char *json)
     world_reply_done(&reply);
 }
 
-static int64_t metric(struct child *child, const char *series)
-{
-    char url[100], line[160];
-    struct world_reply reply;
-    snprintf(url, sizeof url, "http://%.60s/metrics", child->admin);
-    world_http("GET", url, NULL, NULL, &reply);
-    cr_assert_eq(reply.status, 200);
-    snprintf(line, sizeof line, "\n%s ", series);
-    const char *at = strstr(reply.body, line);
-    cr_assert_not_null(at, "no series %s", series);
-    int64_t value = strtoll(at + strlen(line), NULL, 10);
-    world_reply_done(&reply);
-    return value;
-}
-
 static struct child *start(struct world *w, const char *more)
 {
     char extra[600];
@@ -142,7 +127,7 @@ Test(cases, prf_01)
     }
     cr_expect_eq(simulator_accepted(&w, "[off-"), 0);
     cr_expect_eq(simulator_accepted(&w, "[category-"), 0);
-    cr_expect_eq(metric(dispatcher, "belfry_fanout_outcomes_total{result=\"suppressed\"}"), 4);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_fanout_outcomes_total{result=\"suppressed\"}"), 4);
     EXPECT_COUNT(&w, 0, "SELECT count(*) FROM device_tokens WHERE NOT enabled");
     child_stop(dispatcher);
     child_stop(reconciler);
@@ -165,9 +150,9 @@ static int64_t fail_open(struct child *dispatcher, const char *reason)
 {
     char series[128];
     snprintf(series, sizeof series, "belfry_preferences_fail_open_total{reason=\"%s\"}", reason);
-    int64_t count = metric(dispatcher, series);
+    int64_t count = (int64_t)child_metric(dispatcher, series);
     if (strcmp(reason, "timeout") != 0)
-        count += metric(dispatcher, "belfry_preferences_fail_open_total{reason=\"timeout\"}");
+        count += (int64_t)child_metric(dispatcher, "belfry_preferences_fail_open_total{reason=\"timeout\"}");
     return count;
 }
 
@@ -268,9 +253,9 @@ Test(preferences, batching)
     wait_outcomes(&w, "b", 4 * USERS);
     print_calls(&w, "three more events within the TTL");
     cr_expect_eq(simulator_stat(&w, "preferences", "accepted"), USERS, "no user twice within the TTL");
-    cr_expect_eq(metric(dispatcher, "belfry_preferences_cache_users"), USERS);
-    cr_expect_eq(metric(dispatcher, "belfry_preferences_cache_misses_total"), USERS);
-    cr_expect_eq(metric(dispatcher, "belfry_preferences_cache_hits_total"), 3 * USERS);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_preferences_cache_users"), USERS);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_preferences_cache_misses_total"), USERS);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_preferences_cache_hits_total"), 3 * USERS);
     world_sleep_ms(8100);
     produce_event(&w, "b", USERS, 5);
     wait_outcomes(&w, "b", 5 * USERS);
@@ -309,20 +294,20 @@ Test(preferences, breaker)
     int64_t bad = simulator_stat(&w, "preferences", "calls") - good;
     printf("preferences_breaker: 10 events while it answers 503: %lld requests, %lld stale answers used,"
            " %lld blind, %lld suppressed\n",
-           (long long)bad, (long long)metric(dispatcher, "belfry_preferences_stale_total"),
-           (long long)metric(dispatcher, "belfry_preferences_fail_open_total{reason=\"5xx\"}"),
+           (long long)bad, (long long)child_metric(dispatcher, "belfry_preferences_stale_total"),
+           (long long)child_metric(dispatcher, "belfry_preferences_fail_open_total{reason=\"5xx\"}"),
            (long long)count_state(&w, "k", PREFERENCE));
     cr_expect_geq(bad, 5);
     cr_expect_leq(bad, 9, "5 open it; a trial every 3 s");
     cr_expect_eq(count_state(&w, "k", PREFERENCE), 11, "a stale no is a no");
-    cr_expect_eq(metric(dispatcher, "belfry_preferences_breaker{state=\"closed\"}"), 0);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_preferences_breaker{state=\"closed\"}"), 0);
     cr_expect(child_log_has(dispatcher, "PREFS-OPEN"));
     simulator_reset(&w);
     world_sleep_ms(3100);
     produce_event(&w, "k", USERS, 12);
     wait_outcomes(&w, "k", 12 * USERS);
     child_wait_log(dispatcher, "PREFS-CLOSED", 10);
-    cr_expect_eq(metric(dispatcher, "belfry_preferences_breaker{state=\"closed\"}"), 1);
+    cr_expect_eq((int64_t)child_metric(dispatcher, "belfry_preferences_breaker{state=\"closed\"}"), 1);
     cr_expect_eq(count_state(&w, "k", PREFERENCE), 11, "the reset took the no away");
     child_stop(dispatcher);
     child_stop(reconciler);

@@ -157,19 +157,6 @@ int64_t pushes_log_number(struct child *child, const char *id, const char *field
     return number;
 }
 
-double pushes_metric(struct child *child, const char *name)
-{
-    char url[128], line[256];
-    struct world_reply reply;
-    snprintf(url, sizeof url, "http://%s/metrics", child->admin);
-    world_http("GET", url, NULL, NULL, &reply);
-    snprintf(line, sizeof line, "\n%s ", name);
-    const char *at = reply.status == 200 ? strstr(reply.body, line) : NULL;
-    double value = at == NULL ? -1 : strtod(at + strlen(line), NULL);
-    world_reply_done(&reply);
-    return value;
-}
-
 int64_t pushes_rss_kib(const struct child *child)
 {
     char path[64], line[256];

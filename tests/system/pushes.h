@@ -28,8 +28,6 @@ struct pushes_rate pushes_rate_seen(struct world *w, const char *text);
 
 /* The number behind `"field":` in the child's last log line with this id; -1: none. */
 int64_t pushes_log_number(struct child *child, const char *id, const char *field);
-/* A figure of /metrics by its whole name with labels; -1: none. */
-double pushes_metric(struct child *child, const char *name);
 /* Resident memory in KiB. */
 int64_t pushes_rss_kib(const struct child *child);
 /* GET /readyz: its status; text gets the body. */

@@ -74,8 +74,8 @@ Test(dispatcher, rate_share)
     world_wait_count(&w, 0, "SELECT count(*) FROM batches");
     struct pushes_rate seen = pushes_rate_seen(&w, NULL);
     print_rate("rate_share: two processes with a half each", &seen, 2000);
-    double of_first = pushes_metric(first, "belfry_fanout_outcomes_total{result=\"sent\"}");
-    double of_second = pushes_metric(second, "belfry_fanout_outcomes_total{result=\"sent\"}");
+    double of_first = child_metric(first, "belfry_fanout_outcomes_total{result=\"sent\"}");
+    double of_second = child_metric(second, "belfry_fanout_outcomes_total{result=\"sent\"}");
     printf("rate_share: %g sent by the first, %g by the second\n", of_first, of_second);
     cr_expect_leq(seen.busiest, 2000);
     cr_expect(of_first >= 1000 && of_second >= 1000, "both work");
@@ -126,7 +126,7 @@ Test(dispatcher, urgent_first)
 
 static bool breaker_is(struct child *child, int state)
 {
-    return (int)pushes_metric(child, "belfry_provider_breaker_state") == state;
+    return (int)child_metric(child, "belfry_provider_breaker_state") == state;
 }
 
 static void wait_breaker(struct child *child, int state)
@@ -167,9 +167,8 @@ Test(dispatcher, breaker)
         "breaker: 22,000 pushes wait; trials while open %lld, batches in the table %lld, held %g, ready and "
         "in flight %g; RSS %lld -> %lld KiB\n",
         (long long)trials, (long long)world_count(&w, "SELECT count(*) FROM batches"),
-        pushes_metric(dispatcher, "belfry_fanout_batches_held"),
-        pushes_metric(dispatcher, "belfry_fanout_ready") +
-            pushes_metric(dispatcher, "belfry_fanout_in_flight"),
+        child_metric(dispatcher, "belfry_fanout_batches_held"),
+        child_metric(dispatcher, "belfry_fanout_ready") + child_metric(dispatcher, "belfry_fanout_in_flight"),
         (long long)rss_kib, (long long)later_kib);
     cr_expect_leq(trials, 20, "one a pause");
     cr_expect_eq(world_count(&w, "SELECT count(*) FROM batches"), 220, "the backlog waits in the table");

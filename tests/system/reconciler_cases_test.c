@@ -117,7 +117,7 @@ Test(cases, rec_01_neighbours)
     }
     HAND_COUNT(&w, hand_id(1, 15), "SELECT sum(id) FROM device_tokens WHERE NOT enabled");
     child_wait_log(child, "RECEIPT-UNASKED", 5);
-    cr_assert_geq(pushes_metric(child, "belfry_receipts_unasked_total"), 4.0);
+    cr_assert_geq(child_metric(child, "belfry_receipts_unasked_total"), 4.0);
 
     hand_batch(&w, 2, 1, "now() - interval '1 min'");
     hand_batch(&w, 3, 1, "now() - interval '1 min'");

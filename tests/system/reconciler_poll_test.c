@@ -215,7 +215,7 @@ Test(poll, lease)
     hand_put_sent(&w, &(struct hand_sent){1, BATCHES, EACH, run, 0, "now()"});
     world_wait_count(&w, 0, "SELECT count(*) FROM receipt_batches");
     static const char *const leased = "belfry_receipt_batches_total{step=\"leased\"}";
-    double a = pushes_metric(first, leased), b = pushes_metric(second, leased);
+    double a = child_metric(first, leased), b = child_metric(second, leased);
     int64_t together = simulator_stat(&w, "receipts", "concurrent_max");
     printf("%d batches: %.0f leased by one, %.0f by the other; %lld requests, %lld at once, %lld receipts\n",
            BATCHES, a, b, (long long)simulator_stat(&w, "receipts", "calls"), (long long)together,

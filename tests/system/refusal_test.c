@@ -170,7 +170,7 @@ Test(dispatcher, retry)
     }
     cr_expect_eq(pushes_accepted_once(&w) - simulator_accepted(&w, "[pulse-"), 5 * 30,
                  "four sent, and one whose answer was lost");
-    cr_expect_eq((int)pushes_metric(dispatcher, "belfry_fanout_again_total{reason=\"RateLimited\"}"), 60);
+    cr_expect_eq((int)child_metric(dispatcher, "belfry_fanout_again_total{reason=\"RateLimited\"}"), 60);
     child_stop(dispatcher);
     world_check_books(&w);
     world_close(&w);
@@ -299,7 +299,7 @@ Test(dispatcher, projects_paused)
     printf(
         "projects_paused: %lld of 500 of the other project through, %lld of 2000 of the paused one; held %g, "
         "batches in the table %lld\n",
-        (long long)quick, (long long)slow, pushes_metric(dispatcher, "belfry_fanout_batches_held"),
+        (long long)quick, (long long)slow, child_metric(dispatcher, "belfry_fanout_batches_held"),
         (long long)world_count(&w, "SELECT count(*) FROM batches"));
     cr_expect_eq(quick, 500);
     cr_expect_eq(slow, 0);
@@ -402,7 +402,7 @@ Test(dispatcher, push_options)
     pushes_wait(&w, "big", 1);
     cr_expect_eq(simulator_accepted(&w, "\"badge\":8"), 1);
     cr_expect_eq(simulator_accepted(&w, "\"pad\""), 0);
-    double dropped = pushes_metric(dispatcher, "belfry_provider_shortened_total{what=\"data\"}");
+    double dropped = child_metric(dispatcher, "belfry_provider_shortened_total{what=\"data\"}");
     printf("push_options: %d of %zu options arrived; %g messages lost their data to the size limit\n", found,
            sizeof all / sizeof all[0], dropped);
     cr_expect_eq((int)dropped, 1);

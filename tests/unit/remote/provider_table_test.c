@@ -94,7 +94,7 @@ Test(provider_table, row_by_row)
             .transport = line->transport, .status = line->status, .data_fits = line->fits};
         provider_reply_free(provider_reply_parse(span_of(line->body), &facts.body));
         const struct provider_row *row = provider_judge(&facts);
-        cr_expect_eq(row->kind, line->kind, "%s: %s", line->name, provider_answer_name(row->kind));
+        cr_expect_eq(row->kind, line->kind, "%s: %s", line->name, provider_answer_names[row->kind]);
         cr_expect_eq(row->verdict, line->verdict, "%s: verdict %d", line->name, row->verdict);
         cr_expect_str_eq(row->error, line->error, "%s: %s", line->name, row->error);
     }
