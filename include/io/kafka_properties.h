@@ -11,4 +11,8 @@ const char *kafka_property_refusal(const char *property);
  * ST_REJECT: fault.field is "kafka.<property>". The value itself is never in the text when it is a secret. */
 MUST_USE enum status kafka_properties_check(const struct config_pairs *properties, struct fault *fault);
 
+/* What the librdkafka we run on cannot do although it takes the property: a sentence for the user, static;
+ * NULL when nothing is known. */
+const char *kafka_properties_warning(const struct config_pairs *properties);
+
 #endif

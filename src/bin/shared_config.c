@@ -98,8 +98,9 @@ static enum status topics_check(const struct topics_settings *topics, struct fau
     return ST_OK;
 }
 
-/* Files that librdkafka opens by itself: the passwords and keys that stand in the ini are read by us. */
-static void warn_about_kafka_files(struct config *config, const struct config_pairs *properties)
+/* Files that librdkafka opens by itself (the passwords and keys that stand in the ini are read by us), and
+ * what it takes and cannot do. */
+static void warn_about_kafka(struct config *config, const struct config_pairs *properties)
 {
     static const char *const names[] = {"ssl.key.location", "ssl.keystore.location"};
     for (size_t i = 0; i < KEY_COUNT(names); i++) {
@@ -108,6 +109,9 @@ static void warn_about_kafka_files(struct config *config, const struct config_pa
             config_warn(config, "%s ([kafka] %s) can be read by others; take that away: chmod o-r", path,
                         names[i]);
     }
+    const char *warning = kafka_properties_warning(properties);
+    if (warning != NULL)
+        config_warn(config, "%s", warning);
 }
 
 /* A duration with the wrong unit must not forget everything. */
@@ -129,7 +133,7 @@ enum status shared_config_check(struct config *config, const struct shared_setti
     if (status == ST_OK)
         status = kafka_properties_check(&settings->kafka->properties, fault);
     if (status == ST_OK)
-        warn_about_kafka_files(config, &settings->kafka->properties);
+        warn_about_kafka(config, &settings->kafka->properties);
     if (status == ST_OK)
         status = topics_check(settings->topics, fault);
     if (status == ST_OK)

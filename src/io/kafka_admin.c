@@ -82,6 +82,19 @@ static void request_done(struct request *request)
     rd_kafka_AdminOptions_destroy(request->options);
 }
 
+/* A certificate that is not believed looks like silence from here: the client's last error says what it was.
+ */
+static enum status fault_timed_out(const struct kafka_admin *admin, struct fault *fault)
+{
+    char text[ADMIN_TEXT_MAX];
+    if (admin->client.last_text[0] == '\0') {
+        return kafka_fault(fault, RD_KAFKA_RESP_ERR__TIMED_OUT, NULL);
+    }
+    (void)snprintf(text, sizeof text, "%s: %s", rd_kafka_err2str(RD_KAFKA_RESP_ERR__TIMED_OUT),
+                   admin->client.last_text);
+    return kafka_fault(fault, RD_KAFKA_RESP_ERR__TIMED_OUT, text);
+}
+
 /* Waits for the answer as a whole; what it says of each item is the caller's to read. */
 static enum status request_wait(struct request *request, struct kafka_admin *admin, struct fault *fault)
 {
@@ -91,10 +104,11 @@ static enum status request_wait(struct request *request, struct kafka_admin *adm
     if (status != ST_OK) {
         return status;
     }
-    if (request->answer == NULL) {
-        return kafka_fault(fault, RD_KAFKA_RESP_ERR__TIMED_OUT, NULL);
+    rd_kafka_resp_err_t error =
+        request->answer == NULL ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(request->answer);
+    if (error == RD_KAFKA_RESP_ERR__TIMED_OUT) {
+        return fault_timed_out(admin, fault);
     }
-    rd_kafka_resp_err_t error = rd_kafka_event_error(request->answer);
     return error == RD_KAFKA_RESP_ERR_NO_ERROR
                ? ST_OK
                : kafka_fault(fault, error, rd_kafka_event_error_string(request->answer));

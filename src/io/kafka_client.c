@@ -92,6 +92,8 @@ void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, 
     }
     metric_add(client->metrics, M_ERRORS, 0, 1);
     client->away = client->away || error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+    if (error != RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN)
+        (void)snprintf(client->last_text, sizeof client->last_text, "%s", text);
     int64_t now_ms = clock_monotonic_ms(&clock_system);
     if (error == client->last_error && now_ms - client->last_error_at_ms < SAME_ERROR_MS) {
         return;

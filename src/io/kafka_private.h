@@ -16,7 +16,8 @@ struct kafka_client {
     rd_kafka_resp_err_t fatal_error;
     rd_kafka_resp_err_t last_error; /* the same error again within five seconds is not told again */
     int64_t last_error_at_ms;
-    bool away; /* all brokers were down when last heard of */
+    char last_text[256]; /* of the last error that says more than "down": why a request timed out */
+    bool away;           /* all brokers were down when last heard of */
     struct metric_set *metrics;
     int wake_fd; /* an eventfd librdkafka writes to when its queue gets something; -1: none */
 };

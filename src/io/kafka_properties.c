@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "kafka_private.h"
 
@@ -32,6 +33,23 @@ const char *kafka_property_refusal(const char *property)
             return owned[i].reason;
     }
     return NULL;
+}
+
+/* librdkafka pull request 4895: before 2.6.1 the client's nonce goes out twice, and Kafka 4 looks closely.
+ * Seen with 2.0.2 against Kafka 4.3.1. */
+const char *kafka_properties_warning(const struct config_pairs *properties)
+{
+    enum { SCRAM_RIGHT_SINCE = 0x020601ff };
+    const char *mechanism = config_pairs_find(properties, "sasl.mechanism");
+    if (mechanism == NULL)
+        mechanism = config_pairs_find(properties, "sasl.mechanisms");
+    if (mechanism == NULL || strncasecmp(mechanism, "SCRAM-", 6) != 0 ||
+        rd_kafka_version() >= SCRAM_RIGHT_SINCE)
+        return NULL;
+    return "[kafka] sasl.mechanism: librdkafka before 2.6.1 fails to log in by SCRAM at Kafka 4 and newer, "
+           "which"
+           " answers \"invalid credentials\"; there take PLAIN over TLS, a client certificate, or a newer"
+           " librdkafka";
 }
 
 enum status kafka_properties_check(const struct config_pairs *properties, struct fault *fault)

@@ -3,6 +3,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "io/kafka.h"
+#include "io/kafka_properties.h"
 
 Test(kafka_judge, every_row_says_what_to_do)
 {
@@ -74,5 +75,23 @@ Test(kafka_start, each_clause_of_the_rule)
         cr_assert_eq(start.offset, rows[i].offset, "row %zu: offset %lld", i, (long long)start.offset);
         cr_assert_eq(start.lost, rows[i].lost, "row %zu: lost %lld", i, (long long)start.lost);
         cr_assert_eq(start.why, rows[i].why, "row %zu: why %d", i, start.why);
+    }
+}
+
+Test(kafka_properties, a_mechanism_that_cannot_work_is_warned_of)
+{
+    static const struct {
+        const char *key, *value;
+        bool scram;
+    } rows[] = {{"sasl.mechanism", "SCRAM-SHA-512", true},
+                {"sasl.mechanisms", "scram-sha-256", true},
+                {"sasl.mechanism", "PLAIN", false},
+                {"security.protocol", "ssl", false}};
+    bool wrong = rd_kafka_version() < 0x020601ff;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct config_pair pair = {.key = rows[i].key, .value = rows[i].value};
+        const struct config_pairs pairs = {.pairs = &pair, .count = 1};
+        cr_expect_eq(kafka_properties_warning(&pairs) != NULL, rows[i].scram && wrong, "%s = %s", pair.key,
+                     pair.value);
     }
 }
