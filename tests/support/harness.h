@@ -94,8 +94,8 @@ struct child *world_reader(struct world *w, const char *extra, char *base_url /*
 void world_write_dispatcher_ini(struct world *w, const char *extra, char *path /* [WORLD_PATH_MAX] */);
 void world_write_reconciler_ini(struct world *w, const char *extra, char *path);
 void world_write_reader_ini(struct world *w, const char *extra, char *path);
-/* belfry-reconciler --audit: its exit code; output gets what it printed. */
-int world_audit(struct world *w, char *output, size_t size);
+/* belfry-reconciler --audit, with `extra` laid over its ini: its exit code; output gets what it printed. */
+int world_audit(struct world *w, const char *extra, char *output, size_t size);
 void child_wait_ready(struct child *child, int seconds);
 /* A figure of /metrics by its whole name with labels; -1: none. */
 double child_metric(struct child *child, const char *name);

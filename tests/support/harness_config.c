@@ -190,10 +190,10 @@ void world_write_reconciler_ini(struct world *w, const char *extra, char *path)
     free(ini);
 }
 
-int world_audit(struct world *w, char *output, size_t size)
+int world_audit(struct world *w, const char *extra, char *output, size_t size)
 {
     char path[WORLD_PATH_MAX];
-    world_write_reconciler_ini(w, NULL, path);
+    world_write_reconciler_ini(w, extra, path);
     const char *argv[] = {"-F", path, "--audit", NULL};
     return world_run(w, "src/bin/belfry-reconciler", argv, output, size);
 }

@@ -96,7 +96,7 @@ static void check_fault(struct world *w, const struct planted *fault, char *outp
 {
     char line[TEXT_MAX];
     world_exec(w, "%s", fault->plant);
-    int code = world_audit(w, output, OUTPUT_MAX);
+    int code = world_audit(w, NULL, output, OUTPUT_MAX);
     line_of(output, fault->line, line);
     printf("exit %d: %s\n", code, line);
     cr_expect_eq(code, 3, "%s", fault->line);
@@ -115,12 +115,12 @@ Test(audit, findings, .timeout = 170)
     world_database(&w);
     world_topics(&w, 1);
     fill(&w);
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 0, "%s", output);
+    cr_assert_eq(world_audit(&w, NULL, output, OUTPUT_MAX), 0, "%s", output);
     printf("%s", output);
     cr_assert_not_null(strstr(output, "result   nothing found\n"));
     for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
         check_fault(&w, &faults[i], output);
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 0, "%s", output);
+    cr_assert_eq(world_audit(&w, NULL, output, OUTPUT_MAX), 0, "%s", output);
     free(output);
     world_close(&w);
 }
@@ -167,7 +167,22 @@ static void register_users(struct world *w, int shift)
     }
 }
 
-/* Events, registrations, devices that change hands or die, erasures, restarts: no audit finds anything. */
+/* Retention at work within the test: seconds for what are months. */
+#define LIVE                                                                                                 \
+    "[reconciler]\nreceipt_delay = 100ms\npoll_interval = 200ms\ndispatch_retention = 3s\n"                  \
+    "notification_retention = 5s\nallow_short_retention = on\n"                                              \
+    "[ingest]\nkey_retention = 4s\nallow_short_key_retention = on\n"
+
+static void change_people(struct world *w, int round)
+{
+    if (round % 4 == 1)
+        world_exec(w, "SELECT belfry_erase_user('u%d')", round);
+    if (round % 4 == 2)
+        register_users(w, round);
+}
+
+/* Events, registrations, devices that change hands or die, erasures, retention, a kill: no audit finds
+ * anything. */
 Test(audit, live, .timeout = 170)
 {
     struct world w;
@@ -175,32 +190,30 @@ Test(audit, live, .timeout = 170)
     int64_t suspects = 0;
     cr_assert_not_null(output);
     open_live(&w, "audit_live");
-    struct child *dispatcher = world_dispatcher(&w, NULL);
-    struct child *reconciler =
-        world_reconciler(&w, "[reconciler]\nreceipt_delay = 100ms\npoll_interval = 200ms\n");
+    struct child *dispatcher = world_dispatcher(&w, NULL), *reconciler = world_reconciler(&w, LIVE);
     register_users(&w, 0);
     for (int round = 0; round < ROUNDS; round++) {
         produce(&w, round, EVENTS);
-        if (round % 4 == 1)
-            world_exec(&w, "SELECT belfry_erase_user('u%d')", round);
-        if (round % 4 == 2)
-            register_users(&w, round);
-        if (round == 7) {
+        change_people(&w, round);
+        if (round == ROUNDS / 2) {
             child_kill(reconciler);
-            reconciler = world_reconciler(&w, "[reconciler]\nreceipt_delay = 100ms\npoll_interval = 200ms\n");
+            reconciler = world_reconciler(&w, LIVE);
         }
-        int code = world_audit(&w, output, OUTPUT_MAX);
+        int code = world_audit(&w, LIVE, output, OUTPUT_MAX);
         cr_assert_eq(code, 0, "round %d: exit %d\n%s", round, code, output);
         suspects += strstr(output, "not judged") != NULL;
     }
+    cr_assert(world_count(&w, "SELECT count(*) FROM device_tokens WHERE NOT enabled") > 0);
     world_flush(&w);
     world_wait_drained(&w, w.group, w.events, WORLD_WAIT_S);
     world_wait_count(&w, 0, "SELECT count(*) FROM dispatches WHERE state IN ('queued', 'sent')");
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 0, "%s", output);
+    cr_assert_eq(world_audit(&w, LIVE, output, OUTPUT_MAX), 0, "%s", output);
     printf(
-        "%d audits under load found nothing, %lld of them could not judge what was in flight; the last:\n%s",
-        ROUNDS, (long long)suspects, output);
-    cr_assert(world_count(&w, "SELECT count(*) FROM device_tokens WHERE NOT enabled") > 0);
+        "%d audits under load found nothing, %lld of them could not judge what was in flight; retired %lld;"
+        " the last:\n%s",
+        ROUNDS, (long long)suspects, (long long)world_count(&w, "SELECT sum(count) FROM retired"), output);
+    cr_assert(world_count(&w, "SELECT sum(notifications) FROM partition_offsets") >
+              world_count(&w, "SELECT count(*) FROM idempotency_keys"));
     free(output);
     child_stop(dispatcher);
     child_stop(reconciler);
@@ -223,17 +236,17 @@ Test(audit, behind, .timeout = 170)
     world_flush(&w);
     world_wait_drained(&w, w.group, w.events, WORLD_WAIT_S);
     world_wait_count(&w, 0, "SELECT count(*) FROM batches");
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 0, "%s", output);
+    cr_assert_eq(world_audit(&w, NULL, output, OUTPUT_MAX), 0, "%s", output);
     line_of(output, "check    queued_without_batch", line);
     printf("no reconciler: %s\n", line);
     cr_assert_not_null(strstr(line, "not judged: the reconcilers are"), "%s", line);
     struct child *reconciler = world_reconciler(&w, NULL);
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 0, "%s", output);
+    cr_assert_eq(world_audit(&w, NULL, output, OUTPUT_MAX), 0, "%s", output);
     world_wait_count(&w, 0, "SELECT count(*) FROM dispatches WHERE state IN ('queued', 'sent')");
     world_exec(
         &w,
         "UPDATE dispatches SET state = 'queued', ticket = NULL WHERE id = (SELECT min(id) FROM dispatches)");
-    cr_assert_eq(world_audit(&w, output, OUTPUT_MAX), 3, "%s", output);
+    cr_assert_eq(world_audit(&w, NULL, output, OUTPUT_MAX), 3, "%s", output);
     line_of(output, "check    queued_without_batch", line);
     printf("its outcome was read and it is queued: %s\n", line);
     cr_assert_not_null(strstr(line, " 1  first: "), "%s", line);
@@ -265,7 +278,7 @@ Test(audit, million, .timeout = 170)
                "INSERT INTO partition_offsets (group_id, topic, partition, records, events, recipients,"
                " notifications, dispatches) VALUES ('h', 'h', 0, 100000, 100000, 100000, 100000, 1000000)");
     int64_t from_ms = world_now_ms();
-    int code = world_audit(&w, output, OUTPUT_MAX);
+    int code = world_audit(&w, NULL, output, OUTPUT_MAX);
     printf("%lld ms, exit %d\n%s", (long long)(world_now_ms() - from_ms), code, output);
     cr_assert_eq(code, 0);
     cr_assert_not_null(strstr(output, " 1000000  oldest queued"));

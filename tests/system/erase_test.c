@@ -87,7 +87,7 @@ static void check_nothing_left(struct world *w, int keys)
     ASSERT_COUNT(w, 0,
                  "SELECT count(*) FROM dispatches d WHERE NOT EXISTS (SELECT FROM notifications n WHERE"
                  " n.id = d.notification_id)");
-    cr_expect_eq(world_audit(w, output, AUDIT_MAX), 0, "%s", output);
+    cr_expect_eq(world_audit(w, NULL, output, AUDIT_MAX), 0, "%s", output);
     free(output);
     world_check_books(w);
 }

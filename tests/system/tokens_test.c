@@ -55,7 +55,7 @@ static void check_audit(struct world *w)
 {
     char *output = malloc(TEXT_MAX);
     cr_assert_not_null(output);
-    cr_expect_eq(world_audit(w, output, TEXT_MAX), 0, "%s", output);
+    cr_expect_eq(world_audit(w, NULL, output, TEXT_MAX), 0, "%s", output);
     free(output);
     world_check_books(w);
 }
