@@ -378,6 +378,8 @@ static enum status drain(struct fanout *fanout, struct fault *fault)
     send_give_up(fanout);
     again_all_ready(fanout); /* parts of a chunk that was refused meanwhile */
     int64_t owed_ms = fanout_now_ms(fanout) + reserve_ms / 2;
+    if (owed_ms < answers_ms)
+        owed_ms = answers_ms; /* a broker that comes back in time saves tickets from being lost */
     while (status == ST_OK && fanout->owed_used > 0 && fanout_now_ms(fanout) < owed_ms) {
         status = publish_run(fanout, fault);
         if (status == ST_OK)
