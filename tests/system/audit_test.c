@@ -60,8 +60,12 @@ static const struct planted {
     {"check    dispatch_without_notification",
      "UPDATE dispatches SET notification_id = gen_random_uuid() WHERE id = 1048579",
      "UPDATE dispatches SET notification_id = lpad('3', 32, '0')::uuid WHERE id = 1048579", "1048579"},
-    {"check    sent_without_receipt_batch", "UPDATE receipt_batches SET batch_id = 9",
-     "UPDATE receipt_batches SET batch_id = 2", "2097152"},
+    /* undone as deploy/README.md says */
+    {"check    sent_without_receipt_batch", "DELETE FROM receipt_batches",
+     "INSERT INTO receipt_batches (batch_id, due_at) SELECT DISTINCT id >> 20, now() FROM dispatches WHERE "
+     "id IN"
+     " (2097152, 2097153) ON CONFLICT DO NOTHING",
+     "2097152"},
     {"check    queued_without_batch", "UPDATE batches SET id = 9", "UPDATE batches SET id = 3", "3145728"},
     {"check    device_on_with_reason",
      "UPDATE device_tokens SET disabled_reason = 'DeviceNotRegistered' WHERE id = 7",
@@ -70,7 +74,7 @@ static const struct planted {
      "UPDATE device_tokens SET enabled = false, disabled_at = now() WHERE id = 8",
      "UPDATE device_tokens SET enabled = true, disabled_at = NULL", "8"},
     {"check    device_with_wrong_hash", "UPDATE device_tokens SET token_hash = sha256('x') WHERE id = 9",
-     "UPDATE device_tokens SET token_hash = sha256(token::bytea)", "9"},
+     "UPDATE device_tokens SET token_hash = sha256(convert_to(token, 'UTF8'))", "9"},
     {"check    key_without_notification",
      "INSERT INTO idempotency_keys VALUES ('notification:lost:a%3Ab:u1', 'w', 0, now() - interval '1 h')",
      "DELETE FROM idempotency_keys WHERE key LIKE 'notification:lost%'", "w/notification:lost:a%3Ab:u1"},
