@@ -6,13 +6,10 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "config_private.h"
 
@@ -54,7 +51,7 @@ refuse(struct fault *fault, const struct source *source, const char *key, const 
     return ST_REJECT;
 }
 
-static enum status refuse_size(struct fault *fault)
+enum status config_refuse_size(struct fault *fault)
 {
     fault_set(fault, "config", "the configuration is too large");
     return ST_REJECT;
@@ -70,59 +67,6 @@ void config_warn(struct config *config, const char *format, ...)
     const char *copy = arena_copy(&config->arena, span_of(text));
     if (copy != NULL && config->warning_count < CONFIG_WARNINGS_MAX)
         config->warnings[config->warning_count++] = copy;
-}
-
-bool config_file_open_to_others(const char *path)
-{
-    struct stat status;
-    return stat(path, &status) == 0 && (status.st_mode & S_IROTH) != 0;
-}
-
-/* At most bytes_max + 1 bytes; -1 with errno. */
-static ssize_t read_whole(const char *path, char *bytes, size_t bytes_max)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return -1;
-    size_t used = 0;
-    ssize_t got;
-    do {
-        got = read(fd, bytes + used, bytes_max + 1 - used);
-        used += got > 0 ? (size_t)got : 0;
-    } while ((got > 0 && used <= bytes_max) || (got < 0 && errno == EINTR));
-    int error = errno;
-    close(fd);
-    errno = error;
-    return got < 0 ? -1 : (ssize_t)used;
-}
-
-enum status config_read_file(struct arena *arena, const char *path, size_t bytes_max, struct span *text,
-                             struct fault *fault)
-{
-    char *bytes = arena_alloc(arena, bytes_max + 2);
-    if (bytes == NULL)
-        return refuse_size(fault);
-    ssize_t got = read_whole(path, bytes, bytes_max);
-    if (got < 0) {
-        fault_set(fault, "config", "cannot read %s: %s", path, strerror(errno));
-        return ST_REJECT;
-    }
-    size_t used = (size_t)got;
-    if (used > bytes_max || memchr(bytes, '\0', used) != NULL) {
-        fault_set(fault, "config", "%s %s", path, used > bytes_max ? "is too large" : "holds a NUL byte");
-        return ST_REJECT;
-    }
-    if (used > 0 && bytes[used - 1] == '\n')
-        used--;
-    if (used > 0 && bytes[used - 1] == '\r')
-        used--;
-    bytes[used] = '\0';
-    if (used == 0) {
-        fault_set(fault, "config", "%s is empty", path);
-        return ST_REJECT;
-    }
-    *text = (struct span){bytes, used};
-    return ST_OK;
 }
 
 static const struct config_key *find_key(const struct config_section *section, struct span name)
@@ -261,7 +205,7 @@ static enum status read_secret(struct config *config, const struct source *sourc
     struct span text;
     const char *path = arena_copy(&config->arena, source->value);
     if (path == NULL)
-        return refuse_size(fault);
+        return config_refuse_size(fault);
     if (target->key == NULL && !config_pair_is_secret(entry->name))
         return refuse(fault, source, entry->name, "only a secret may be given as a file, not %s",
                       entry->name);
@@ -298,7 +242,7 @@ static enum status assign(struct config *config, const struct source *source, st
     fresh.named = target.named.bytes == 0 ? NULL : arena_copy(&config->arena, target.named);
     if ((target.named.bytes > 0 && fresh.named == NULL) || fresh.name == NULL || fresh.value == NULL ||
         fresh.where == NULL)
-        return refuse_size(fault);
+        return config_refuse_size(fault);
     if (target.from_file)
         status = read_secret(config, source, &target, &fresh, fault);
     if (status != ST_OK)
@@ -306,7 +250,7 @@ static enum status assign(struct config *config, const struct source *source, st
     if (entry == NULL)
         entry = add_entry(config);
     if (entry == NULL)
-        return refuse_size(fault);
+        return config_refuse_size(fault);
     *entry = fresh;
     return ST_OK;
 }
@@ -390,7 +334,7 @@ static enum status assign_file(struct config *config, const char *path, struct f
     struct file_context file = {.config = config, .path = path};
     const struct source source = {.where = path};
     char *bytes = malloc(CONFIG_FILE_BYTES_MAX + 1);
-    ssize_t got = bytes == NULL ? -1 : read_whole(path, bytes, CONFIG_FILE_BYTES_MAX);
+    ssize_t got = bytes == NULL ? -1 : config_read_whole(path, bytes, CONFIG_FILE_BYTES_MAX);
     enum status status;
     if (got < 0) {
         status = refuse(fault, &source, "", "cannot be read: %s", strerror(errno));
@@ -493,82 +437,6 @@ static enum status assign_overrides(struct config *config, const struct config_i
     return status;
 }
 
-static enum status store_entry(struct config *config, const struct config_entry *entry, char *settings,
-                               struct fault *fault)
-{
-    struct fault inner;
-    const struct source source = {.section = span_of(entry->section->name), .where = entry->where};
-    void *field = settings + entry->section->offset + entry->key->offset;
-    if (config_value_store(&config->arena, entry->key, entry->value, field, &inner) == ST_OK)
-        return ST_OK;
-    return refuse(fault, &source, entry->name, "[%s] %s: %s", entry->section->name, entry->name,
-                  entry->key->type == CONFIG_SECRET ? "not a usable value" : inner.text);
-}
-
-/* The pairs of one pass-through or named section, in order. */
-static enum status collect(struct config *config, const struct config_section *section, const char *named,
-                           struct config_pairs *out, struct fault *fault)
-{
-    struct config_pair *pairs = arena_array(&config->arena, CONFIG_PAIRS_MAX, sizeof *pairs);
-    struct config_pairs made = {.name = named, .pairs = pairs};
-    if (pairs == NULL)
-        return refuse_size(fault);
-    for (size_t i = 0; i < config->entry_count; i++) {
-        const struct config_entry *entry = &config->entries[i];
-        if (entry->section != section || !span_same(span_of(entry->named), span_of(named)))
-            continue;
-        if (entry->name[0] == '\0') {
-            made.line = entry->line;
-            continue;
-        }
-        if (made.count == CONFIG_PAIRS_MAX)
-            return refuse_size(fault);
-        pairs[made.count++] =
-            (struct config_pair){.key = entry->name, .value = entry->value, .line = entry->line};
-    }
-    *out = made;
-    return ST_OK;
-}
-
-static enum status collect_named(struct config *config, const struct config_section *section,
-                                 struct config_named *out, struct fault *fault)
-{
-    struct config_pairs *sections = arena_array(&config->arena, CONFIG_NAMED_MAX, sizeof *sections);
-    struct config_named made = {.sections = sections};
-    if (sections == NULL)
-        return refuse_size(fault);
-    for (size_t i = 0; i < config->entry_count; i++) {
-        const struct config_entry *entry = &config->entries[i];
-        if (entry->section != section || entry->name[0] != '\0')
-            continue;
-        if (made.count == CONFIG_NAMED_MAX)
-            return refuse_size(fault);
-        enum status status = collect(config, section, entry->named, &sections[made.count++], fault);
-        if (status != ST_OK)
-            return status;
-    }
-    *out = made;
-    return ST_OK;
-}
-
-static enum status store(struct config *config, char *settings, struct fault *fault)
-{
-    enum status status = ST_OK;
-    for (size_t i = 0; i < config->entry_count && status == ST_OK; i++) {
-        if (config->entries[i].key != NULL)
-            status = store_entry(config, &config->entries[i], settings, fault);
-    }
-    for (size_t i = 0; i < config->table->section_count && status == ST_OK; i++) {
-        const struct config_section *section = &config->table->sections[i];
-        void *field = settings + section->offset;
-        if (section->kind == CONFIG_PAIRS)
-            status = collect(config, section, NULL, field, fault);
-        else if (section->kind == CONFIG_NAMED)
-            status = collect_named(config, section, field, fault);
-    }
-    return status;
-}
-
 enum status config_load(struct config *config, const struct config_input *input, void *settings,
                         struct fault *fault)
 {
@@ -580,5 +448,5 @@ enum status config_load(struct config *config, const struct config_input *input,
         status = assign_environment(config, input->environment, fault);
     if (status == ST_OK)
         status = assign_overrides(config, input, fault);
-    return status == ST_OK ? store(config, settings, fault) : status;
+    return status == ST_OK ? config_store(config, settings, fault) : status;
 }

@@ -2,6 +2,8 @@
 #ifndef BELFRY_CONFIG_PRIVATE_H
 #define BELFRY_CONFIG_PRIVATE_H
 
+#include <sys/types.h>
+
 #include "base/config.h"
 
 enum config_origin { FROM_DEFAULT, FROM_FILE, FROM_ENVIRONMENT, FROM_FLAG };
@@ -24,6 +26,15 @@ static inline bool config_key_takes_file(const struct config_key *key)
 {
     return key->type == CONFIG_SECRET || key->type == CONFIG_URI;
 }
+
+/* Always ST_REJECT: the configuration is too large. */
+enum status config_refuse_size(struct fault *fault);
+
+/* At most bytes_max + 1 bytes of a file; -1 with errno. */
+ssize_t config_read_whole(const char *path, char *bytes, size_t bytes_max);
+
+/* Every entry into its place in the settings. */
+MUST_USE enum status config_store(struct config *config, char *settings, struct fault *fault);
 
 /* Writes the field; ST_REJECT with one sentence in fault->text, without the value when it is secret. */
 MUST_USE enum status config_value_store(struct arena *arena, const struct config_key *key, const char *value,

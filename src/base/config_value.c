@@ -152,10 +152,8 @@ static enum status store_address(struct arena *arena, const char *value, struct 
         return ST_REJECT;
     }
     char *copy = arena_copy(arena, host);
-    if (copy == NULL) {
-        fault_set(fault, "config", "the configuration is too large");
-        return ST_REJECT;
-    }
+    if (copy == NULL)
+        return config_refuse_size(fault);
     *field = (struct config_address){.host = copy, .port = (uint16_t)port};
     return ST_OK;
 }
@@ -224,10 +222,8 @@ static enum status store_list(struct arena *arena, const char *value, struct con
         if (items[count++] == NULL)
             items = NULL;
     }
-    if (items == NULL) {
-        fault_set(fault, "config", "the configuration is too large");
-        return ST_REJECT;
-    }
+    if (items == NULL)
+        return config_refuse_size(fault);
     *field = (struct config_list){.items = items, .count = count};
     return ST_OK;
 }
