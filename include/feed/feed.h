@@ -20,12 +20,14 @@ struct feed;
 struct feed_setup {
     const struct feed_settings *settings; /* [auth] [cursor] [feed.NAME] */
     const struct http_settings *http;     /* [http] */
-    const char *database_uri;             /* [database] read_uri, or uri */
+    const char *database_uri;             /* [database] read_uri, or uri: where pages come from */
+    const char *primary_uri;              /* [database] uri, where it is another; else NULL */
     bool prepared_statements;             /* [database] */
     int64_t shutdown_timeout_ms;          /* [run] */
     struct clock clock;
     struct metrics *metrics;     /* NULL: none */
-    struct readiness *readiness; /* NULL: none; adds its slot "database" */
+    struct readiness *readiness; /* NULL: none; adds its slots "database" and, with a
+                                  primary_uri, "primary" */
     /* Called in feed_run's thread after a SIGHUP: reads the settings again and hands them to feed_take_keys.
      * NULL: there is nothing to read again. */
     void (*reload)(void *context, struct feed *feed);

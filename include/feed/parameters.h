@@ -37,6 +37,9 @@ struct ask {
 MUST_USE enum status parameters_read(const struct parameters_input *input, struct ask *ask,
                                      struct fault *fault);
 
+/* For a call that takes no parameters: ST_REJECT unknown_parameter where there is one. */
+MUST_USE enum status parameters_none(const struct parameters_input *input, struct fault *fault);
+
 /* RDR-01: digits only, at most PAGE_LIMIT_MAX; anything else is PAGE_LIMIT_DEFAULT. */
 int parameters_limit(struct span text);
 

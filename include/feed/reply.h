@@ -13,12 +13,16 @@ enum { REPLY_BYTES_MAX = 8 * 1024 * 1024, REPLY_RETRY_AFTER_S = 1 };
 /* {"items":[…],"next_cursor":"…","has_more":true,"contract":"live"}. next_cursor "" at the end. */
 void reply_write_page(struct buffer *out, const struct page *page, const char *next_cursor);
 
-/* Answers the request with the page in body; head: the feed's first page, which may be kept and asked for
+/* One entry as a page shows it. */
+void reply_write_entry(struct buffer *out, const struct page_entry *entry);
+
+/* Answers the request with the JSON in body; head: the feed's first page, which may be kept and asked for
  * again, else not. */
-void reply_page(struct http_request *request, struct span body, bool head);
+void reply_json(struct http_request *request, struct span body, bool head);
 
 /* Answers with problem+json: fault.code is the code, fault.text the detail, fault.field the parameter of a
- * parameter's fault. 401 carries WWW-Authenticate, 405 Allow, 503 Retry-After. Returns the status. */
+ * parameter's fault. 401 carries WWW-Authenticate, 405 Allow (the fault's
+ * field), 503 Retry-After. Returns the status. */
 int reply_refuse(struct http_request *request, const struct fault *fault);
 
 #endif

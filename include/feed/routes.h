@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/span.h"
+#include "model/uuid.h"
 
 enum { ROUTES_WORKSPACE_MAX = 200 }; /* bytes, as in events */
 
@@ -13,13 +14,18 @@ enum { ROUTES_WORKSPACE_MAX = 200 }; /* bytes, as in events */
 #define ROUTES_NOTIFICATIONS "notifications"
 
 enum route_kind {
-    ROUTE_NONE,         /* 404 */
-    ROUTE_NOTIFICATIONS /* /v1/workspaces/{workspace}/feeds/notifications */
+    ROUTE_NONE,          /* 404 */
+    ROUTE_NOTIFICATIONS, /* /v1/workspaces/{workspace}/feeds/notifications */
+    ROUTE_UNREAD_COUNT,  /* …/feeds/notifications/unread_count */
+    ROUTE_ITEM,          /* /v1/workspaces/{workspace}/notifications/{id} */
+    ROUTE_ITEM_READ,     /* …/notifications/{id}/read */
+    ROUTE_ITEM_UNREAD    /* …/notifications/{id}/unread */
 };
 
 struct route {
     enum route_kind kind;
     char workspace[ROUTES_WORKSPACE_MAX + 1]; /* decoded: UTF-8 text without NUL, never empty */
+    struct uuid id;                           /* of an item */
 };
 
 /* path as it was sent, without the query. */

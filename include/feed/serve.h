@@ -17,26 +17,33 @@
 #include "io/http_server.h"
 #include "io/settings.h"
 
-struct asked; /* one request that waits for the database */
+struct asked; /* one request that waits for the database (feed/calls.h) */
 
-enum { SERVE_SENT_MAX = LINKS_COUNT * LINKS_DEPTH };
+/* Connections to one database, and what waits for a place on them. */
+struct serve_pool {
+    struct links *links;
+    bool fit; /* the database was found to be one this binary can use; before that nothing is sent */
+    struct asked *first, *last; /* what waits, the oldest first */
+    size_t waiting;
+};
+
+/* Pages may come from a replica; what writes goes to the primary. Without read_uri both are the first. */
+enum { SERVE_PAGES, SERVE_PRIMARY, SERVE_POOLS, SERVE_SENT_MAX = SERVE_POOLS * LINKS_COUNT * LINKS_DEPTH };
 
 struct serve {
     const struct feed_settings *settings;
     const struct http_settings *http;
     struct clock clock;
-    struct keys *keys; /* replaced by a reload */
-    struct links *links;
-    bool fit; /* the database was found to be one this binary can read; before that nothing is sent */
+    struct keys *keys;                    /* replaced by a reload */
+    struct serve_pool pools[SERVE_POOLS]; /* the second without links: the first serves both */
     struct metric_set *metrics;
-    struct asked *first, *last; /* what waits, the oldest first */
-    size_t waiting;
     struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */
     size_t sent_count;
     struct buffer body; /* of the page being answered; its memory is kept */
 };
 
-/* What is pointed at must live until serve_done. metrics NULL: none. Fills the rest. */
+/* What is pointed at must live until serve_done. metrics NULL: none. Fills the rest, but keeps pools' links.
+ */
 void serve_init(struct serve *serve, struct metrics *metrics);
 /* Forgets what is not answered: its requests die with the HTTP server. */
 void serve_done(struct serve *serve);
@@ -47,6 +54,8 @@ void serve_finished(void *context, const struct http_exchange *exchange);
 
 /* One answer of a link; takes its result. */
 void serve_answer(struct serve *serve, struct db_answer *answer);
+/* Requests that wait for a place, or for the database. */
+size_t serve_open(const struct serve *serve);
 /* Sends on what waits, and refuses what has waited too long, here or on a link, or cannot be served. */
 void serve_waiting(struct serve *serve);
 

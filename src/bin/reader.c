@@ -17,6 +17,7 @@ static void reader_setup(const struct frame *frame, struct feed_setup *setup)
         .settings = &settings->feed,
         .http = &settings->http,
         .database_uri = database->read_uri[0] != '\0' ? database->read_uri : database->uri,
+        .primary_uri = database->read_uri[0] != '\0' ? database->uri : NULL,
         .prepared_statements = database->prepared_statements,
         .shutdown_timeout_ms = settings->run.shutdown_timeout_ms,
         .clock = frame->clock,

@@ -20,24 +20,24 @@ enum {
     POLL_HTTP = 0,
     POLL_STOP = 1,
     POLL_LINKS = 2,
-    POLL_COUNT = POLL_LINKS + LINKS_COUNT
+    POLL_COUNT = POLL_LINKS + SERVE_POOLS * LINKS_COUNT
 };
 
 struct feed {
     struct feed_setup setup;
     struct keys keys;
-    struct links links;
+    struct links links[SERVE_POOLS]; /* the second is unused where pages come from the primary */
     struct serve serve;
     struct http_server *server;
-    size_t slot;
+    size_t slots[SERVE_POOLS];
     bool leaving;
     int64_t leaving_since_ms;
 };
 
-static void feed_database_settings(const struct feed_setup *setup, struct db_settings *database)
+static struct db_settings feed_database_settings(const struct feed_setup *setup, const char *uri)
 {
-    *database = (struct db_settings){
-        .uri = setup->database_uri,
+    return (struct db_settings){
+        .uri = uri,
         .application_name = "belfry-reader",
         .role = DB_ROLE_READER,
         .prepared_statements = setup->prepared_statements,
@@ -73,10 +73,27 @@ enum status feed_check(const struct feed_settings *settings, struct config *conf
     return ST_OK;
 }
 
+/* Begins to connect: to where pages come from, and to the primary where that is another. */
+static enum status feed_link(struct feed *feed, struct fault *fault)
+{
+    static const char *const slots[SERVE_POOLS] = {"database", "primary"};
+    const struct feed_setup *setup = &feed->setup;
+    const char *const uris[SERVE_POOLS] = {setup->database_uri, setup->primary_uri};
+    for (size_t i = 0; i < SERVE_POOLS && uris[i] != NULL; i++) {
+        struct db_settings database = feed_database_settings(setup, uris[i]);
+        if (setup->readiness != NULL)
+            feed->slots[i] = readiness_add(setup->readiness, slots[i], 0);
+        enum status status = links_init(&feed->links[i], &database, &setup->clock,
+                                        (uint64_t)clock_wall_us(&setup->clock) + i, fault);
+        if (status != ST_OK)
+            return status;
+        feed->serve.pools[i].links = &feed->links[i];
+    }
+    return ST_OK;
+}
+
 enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault)
 {
-    struct db_settings database;
-    feed_database_settings(setup, &database);
     struct feed *made = calloc(1, sizeof *made);
     if (made == NULL) {
         fault_set(fault, "memory", "no memory for the reader");
@@ -84,21 +101,13 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
     }
     made->setup = *setup;
     made->serve = (struct serve){
-        .settings = setup->settings,
-        .http = setup->http,
-        .clock = setup->clock,
-        .keys = &made->keys,
-        .links = &made->links,
-    };
+        .settings = setup->settings, .http = setup->http, .clock = setup->clock, .keys = &made->keys};
     serve_init(&made->serve, setup->metrics);
-    if (setup->readiness != NULL)
-        made->slot = readiness_add(setup->readiness, "database", 0);
     enum status status = feed_check_feeds(setup->settings, fault);
     if (status == ST_OK)
         status = keys_load(setup->settings, &made->keys, fault);
     if (status == ST_OK)
-        status =
-            links_init(&made->links, &database, &setup->clock, (uint64_t)clock_wall_us(&setup->clock), fault);
+        status = feed_link(made, fault);
     struct http_server_options options = {
         .listen = setup->http->listen,
         .connections_max = setup->http->max_connections,
@@ -123,7 +132,8 @@ void feed_close(struct feed *feed)
         return;
     http_server_close(feed->server);
     serve_done(&feed->serve);
-    links_done(&feed->links);
+    for (size_t i = 0; i < SERVE_POOLS; i++)
+        links_done(&feed->links[i]);
     keys_wipe(&feed->keys);
     free(feed);
 }
@@ -144,23 +154,24 @@ enum status feed_take_keys(struct feed *feed, const struct feed_settings *settin
 
 /* Only a database that was found fit serves: role settings by io/db, the schema here, once a process. Before
  * it ever served, what an operator must mend ends the reader; later it is waited for, not ready. */
-static enum status feed_watch_database(struct feed *feed, struct fault *fault)
+static enum status feed_watch_database(struct feed *feed, size_t which, struct fault *fault)
 {
     struct fault why = {.code = ""};
     enum status status = ST_OK;
-    struct db *db = links_pick(&feed->links);
-    if (db != NULL && !feed->serve.fit) {
+    struct serve_pool *pool = &feed->serve.pools[which];
+    struct db *db = links_pick(pool->links);
+    if (db != NULL && !pool->fit) {
         status = store_check_schema(db, &why);
-        feed->serve.fit = status == ST_OK;
-    } else if (links_up(&feed->links) == 0) {
-        status = links_why(&feed->links, &why);
+        pool->fit = status == ST_OK;
+    } else if (links_up(pool->links) == 0) {
+        status = links_why(pool->links, &why);
     }
-    if (feed->serve.fit && links_up(&feed->links) > 0) {
-        readiness_ready(feed->setup.readiness, feed->slot);
+    if (pool->fit && links_up(pool->links) > 0) {
+        readiness_ready(feed->setup.readiness, feed->slots[which]);
         return ST_OK;
     }
-    readiness_not(feed->setup.readiness, feed->slot, why.text[0] == '\0' ? "connecting" : why.text);
-    if (feed->serve.fit || (status != ST_STOP && status != ST_FATAL))
+    readiness_not(feed->setup.readiness, feed->slots[which], why.text[0] == '\0' ? "connecting" : why.text);
+    if (pool->fit || (status != ST_STOP && status != ST_FATAL))
         return ST_OK;
     *fault = why;
     return ST_FATAL;
@@ -172,12 +183,20 @@ static void feed_wait(struct feed *feed)
     fds[POLL_HTTP] = (struct pollfd){.fd = http_server_fd(feed->server), .events = POLLIN};
     /* Once it was seen it stays readable: then it is no news. */
     fds[POLL_STOP] = (struct pollfd){.fd = feed->leaving ? -1 : signals_stop_fd(), .events = POLLIN};
-    links_poll(&feed->links, fds + POLL_LINKS);
-    int wait_ms = links_wait_ms(&feed->links), http_ms = http_server_wait_ms(feed->server);
-    if (http_ms >= 0 && http_ms < wait_ms)
-        wait_ms = http_ms;
+    int wait_ms = http_server_wait_ms(feed->server);
+    for (size_t i = 0; i < SERVE_POOLS; i++) {
+        struct pollfd *of_pool = fds + POLL_LINKS + i * LINKS_COUNT;
+        for (size_t j = 0; j < LINKS_COUNT; j++)
+            of_pool[j].fd = -1;
+        if (feed->serve.pools[i].links == NULL)
+            continue;
+        links_poll(&feed->links[i], of_pool);
+        int links_ms = links_wait_ms(&feed->links[i]);
+        if (wait_ms < 0 || links_ms < wait_ms)
+            wait_ms = links_ms;
+    }
     /* Requests under way have deadlines, and so has leaving. */
-    if ((feed->leaving || feed->serve.waiting + feed->serve.sent_count > 0) && wait_ms > DEADLINE_TICK_MS)
+    if ((feed->leaving || serve_open(&feed->serve) > 0) && wait_ms > DEADLINE_TICK_MS)
         wait_ms = DEADLINE_TICK_MS;
     (void)poll(fds, POLL_COUNT, wait_ms);
 }
@@ -187,12 +206,16 @@ static void feed_wait(struct feed *feed)
 static enum status feed_round(struct feed *feed, struct fault *fault)
 {
     struct db_answer answer;
-    links_pump(&feed->links);
-    enum status status = feed_watch_database(feed, fault);
-    if (status != ST_OK)
-        return status;
-    while (links_take(&feed->links, &answer))
-        serve_answer(&feed->serve, &answer);
+    for (size_t i = 0; i < SERVE_POOLS; i++) {
+        if (feed->serve.pools[i].links == NULL)
+            continue;
+        links_pump(&feed->links[i]);
+        enum status status = feed_watch_database(feed, i, fault);
+        if (status != ST_OK)
+            return status;
+        while (links_take(&feed->links[i], &answer))
+            serve_answer(&feed->serve, &answer);
+    }
     serve_waiting(&feed->serve);
     http_server_run(feed->server);
     return ST_OK;
@@ -205,7 +228,7 @@ static bool feed_left(struct feed *feed)
     int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
     if (since_ms >= feed->setup.shutdown_timeout_ms)
         return true;
-    if (feed->serve.waiting + feed->serve.sent_count > 0)
+    if (serve_open(&feed->serve) > 0)
         return false;
     return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
 }

@@ -66,6 +66,13 @@ static enum status parameters_sort(const struct parameters_input *input, struct 
     return ST_OK;
 }
 
+enum status parameters_none(const struct parameters_input *input, struct fault *fault)
+{
+    return input->count == 0 ? ST_OK
+                             : parameters_refuse_name(fault, "unknown_parameter", input->parameters[0].name,
+                                                      "This call takes no parameters.");
+}
+
 int parameters_limit(struct span text)
 {
     int limit = 0;

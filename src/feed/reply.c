@@ -49,7 +49,7 @@ static void reply_write_instant(struct buffer *out, bool there, int64_t us)
         buffer_add_text(out, "null");
 }
 
-static void reply_write_entry(struct buffer *out, const struct page_entry *entry)
+void reply_write_entry(struct buffer *out, const struct page_entry *entry)
 {
     buffer_add_byte(out, '{');
     json_out_name(out, "id");
@@ -108,7 +108,7 @@ void reply_write_page(struct buffer *out, const struct page *page, const char *n
     buffer_add_byte(out, '}');
 }
 
-void reply_page(struct http_request *request, struct span body, bool head)
+void reply_json(struct http_request *request, struct span body, bool head)
 {
     const struct http_field fields[] = {
         {"Cache-Control", head ? "private, no-cache" : "private, no-store"},
@@ -132,7 +132,7 @@ int reply_refuse(struct http_request *request, const struct fault *fault)
     if (code->challenge != NULL)
         fields[count++] = (struct http_field){"WWW-Authenticate", code->challenge};
     if (code->status == 405)
-        fields[count++] = (struct http_field){"Allow", "GET, HEAD"};
+        fields[count++] = (struct http_field){"Allow", fault->field};
     if (code->status == 503) {
         snprintf(retry_after, sizeof retry_after, "%d", REPLY_RETRY_AFTER_S);
         fields[count++] = (struct http_field){"Retry-After", retry_after};

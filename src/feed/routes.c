@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "io/http_server.h"
 
-enum { PARTS_MAX = 6, PART_BYTES_MAX = 3 * ROUTES_WORKSPACE_MAX /* every byte escaped */ };
+enum { PARTS_MAX = 7, PART_BYTES_MAX = 3 * ROUTES_WORKSPACE_MAX /* every byte escaped */ };
 
 /* How many parts, split at '/'; 0: too many. */
 static size_t routes_split(struct span path, struct span *parts)
@@ -34,30 +34,57 @@ static bool routes_decode(struct span part, char *out, struct span *decoded)
     return true;
 }
 
-static bool routes_part_is(struct span part, const char *text)
-{
-    char out[PART_BYTES_MAX];
-    struct span decoded;
-    return routes_decode(part, out, &decoded) && span_is(decoded, text);
-}
+/* What stands for any workspace and any id in a pattern; no part that is decoded is equal to them by address.
+ */
+static const char any_workspace[] = "{workspace}", any_id[] = "{id}";
+
+static const struct pattern {
+    enum route_kind kind;
+    const char *parts[PARTS_MAX]; /* ends with NULL */
+} patterns[] = {
+    {ROUTE_NOTIFICATIONS, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS}},
+    {ROUTE_UNREAD_COUNT, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS, "unread_count"}},
+    {ROUTE_ITEM, {"v1", "workspaces", any_workspace, "notifications", any_id}},
+    {ROUTE_ITEM_READ, {"v1", "workspaces", any_workspace, "notifications", any_id, "read"}},
+    {ROUTE_ITEM_UNREAD, {"v1", "workspaces", any_workspace, "notifications", any_id, "unread"}},
+};
 
 bool routes_is_workspace(struct span id)
 {
     return id.bytes >= 1 && id.bytes <= ROUTES_WORKSPACE_MAX && utf8_is_text(id);
 }
 
+static bool routes_part_fits(const char *wanted, struct span part, struct route *route)
+{
+    char out[PART_BYTES_MAX];
+    struct span decoded;
+    if (!routes_decode(part, out, &decoded))
+        return false;
+    if (wanted == any_id)
+        return uuid_parse(decoded, &route->id);
+    if (wanted != any_workspace)
+        return span_is(decoded, wanted);
+    if (!routes_is_workspace(decoded))
+        return false;
+    memcpy(route->workspace, decoded.at, decoded.bytes);
+    route->workspace[decoded.bytes] = '\0';
+    return true;
+}
+
 void routes_find(struct span path, struct route *route)
 {
-    struct span parts[PARTS_MAX], workspace;
-    char out[PART_BYTES_MAX];
+    struct span parts[PARTS_MAX];
+    size_t count = routes_split(path, parts);
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        const char *const *wanted = patterns[i].parts;
+        size_t at = 0;
+        while (at < count && at < PARTS_MAX && wanted[at] != NULL &&
+               routes_part_fits(wanted[at], parts[at], route))
+            at++;
+        if (count > 0 && at == count && (at == PARTS_MAX || wanted[at] == NULL)) {
+            route->kind = patterns[i].kind;
+            return;
+        }
+    }
     route->kind = ROUTE_NONE;
-    if (routes_split(path, parts) != 5 || !routes_part_is(parts[0], "v1") ||
-        !routes_part_is(parts[1], "workspaces") || !routes_part_is(parts[3], "feeds") ||
-        !routes_part_is(parts[4], ROUTES_NOTIFICATIONS))
-        return;
-    if (!routes_decode(parts[2], out, &workspace) || !routes_is_workspace(workspace))
-        return;
-    memcpy(route->workspace, workspace.at, workspace.bytes);
-    route->workspace[workspace.bytes] = '\0';
-    route->kind = ROUTE_NOTIFICATIONS;
 }

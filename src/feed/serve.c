@@ -10,20 +10,10 @@
 
 #include "base/log.h"
 #include "feed/auth.h"
+#include "feed/calls.h"
 #include "feed/parameters.h"
 #include "feed/reply.h"
 #include "feed/routes.h"
-#include "store/page.h"
-
-struct asked {
-    struct asked *next;           /* while it waits */
-    struct http_request *request; /* NULL: answered already, for it took too long */
-    struct route route;
-    struct jwt_claims claims;
-    struct ask ask; /* spans into this struct and the request */
-    int64_t since_ms, sent_ms;
-    int tries; /* sent so often */
-};
 
 enum {
     TRIES_MAX = 2, /* a recovery conflict or a lost connection is tried once more */
@@ -100,8 +90,9 @@ static const struct metric_row metric_rows[METRICS] = {
 
 static void serve_reset(struct serve *serve)
 {
-    serve->first = serve->last = NULL;
-    serve->waiting = serve->sent_count = 0;
+    for (size_t i = 0; i < SERVE_POOLS; i++)
+        serve->pools[i] = (struct serve_pool){.links = serve->pools[i].links};
+    serve->sent_count = 0;
     memset(serve->sent, 0, sizeof serve->sent);
 }
 
@@ -112,40 +103,49 @@ void serve_init(struct serve *serve, struct metrics *metrics)
     buffer_init(&serve->body, REPLY_BYTES_MAX);
 }
 
-static void serve_queue(struct serve *serve, struct asked *asked)
+static struct serve_pool *serve_pool(struct serve *serve, const struct asked *asked)
+{
+    bool primary = asked->call->writes && serve->pools[SERVE_PRIMARY].links != NULL;
+    return &serve->pools[primary ? SERVE_PRIMARY : SERVE_PAGES];
+}
+
+static void pool_queue(struct serve_pool *pool, struct asked *asked)
 {
     asked->next = NULL;
-    if (serve->last == NULL)
-        serve->first = asked;
+    if (pool->last == NULL)
+        pool->first = asked;
     else
-        serve->last->next = asked;
-    serve->last = asked;
-    serve->waiting++;
+        pool->last->next = asked;
+    pool->last = asked;
+    pool->waiting++;
 }
 
 /* Takes the oldest that waits out of the queue. */
-static struct asked *serve_next(struct serve *serve)
+static struct asked *pool_next(struct serve_pool *pool)
 {
-    struct asked *asked = serve->first;
-    serve->first = asked->next;
-    if (serve->first == NULL)
-        serve->last = NULL;
-    serve->waiting--;
+    struct asked *asked = pool->first;
+    pool->first = asked->next;
+    if (pool->first == NULL)
+        pool->last = NULL;
+    pool->waiting--;
     return asked;
 }
 
 void serve_done(struct serve *serve)
 {
-    struct asked *next = serve->first;
-    while (next != NULL) {
-        struct asked *asked = next;
-        next = asked->next;
-        free(asked);
+    for (size_t i = 0; i < SERVE_POOLS; i++) {
+        while (serve->pools[i].first != NULL)
+            free(pool_next(&serve->pools[i]));
     }
     for (size_t i = 0; i < SERVE_SENT_MAX; i++)
         free(serve->sent[i]);
     buffer_done(&serve->body);
     serve_reset(serve);
+}
+
+size_t serve_open(const struct serve *serve)
+{
+    return serve->pools[SERVE_PAGES].waiting + serve->pools[SERVE_PRIMARY].waiting + serve->sent_count;
 }
 
 static void serve_refuse(struct serve *serve, struct http_request *request, const struct fault *fault)
@@ -187,11 +187,12 @@ static void serve_observe(struct serve *serve, size_t stage, int64_t took_ms)
 static bool serve_send(struct serve *serve, struct asked *asked)
 {
     struct fault fault;
-    struct db *db = serve->fit ? links_pick(serve->links) : NULL;
+    struct serve_pool *pool = serve_pool(serve, asked);
+    struct db *db = pool->fit ? links_pick(pool->links) : NULL;
     size_t place = 0;
     while (place < SERVE_SENT_MAX && serve->sent[place] != NULL)
         place++;
-    if (db != NULL && place < SERVE_SENT_MAX && page_send(db, &asked->ask.query, place, &fault) == ST_OK) {
+    if (db != NULL && place < SERVE_SENT_MAX && asked->call->send(db, asked, place, &fault) == ST_OK) {
         asked->tries++;
         asked->sent_ms = clock_monotonic_ms(&serve->clock);
         serve_observe(serve, STAGE_WAIT, asked->sent_ms - asked->since_ms);
@@ -199,11 +200,11 @@ static bool serve_send(struct serve *serve, struct asked *asked)
         serve->sent_count++;
         return true;
     }
-    if (!serve->fit || links_up(serve->links) == 0) {
+    if (!pool->fit || links_up(pool->links) == 0) {
         serve_drop_unavailable(serve, asked);
         return true;
     }
-    serve_queue(serve, asked);
+    pool_queue(pool, asked);
     return false;
 }
 
@@ -224,33 +225,25 @@ static enum status serve_understand(struct serve *serve, struct asked *asked, st
         return status;
     input.parameters = http_request_parameters(asked->request, &input.count);
     input.user_id = span_of(asked->claims.sub);
-    return parameters_read(&input, &asked->ask, fault);
+    return asked->call->understand(asked, &input, fault);
 }
 
 void serve_handle(void *context, struct http_request *request)
 {
     struct serve *serve = context;
-    struct route route;
     struct fault fault;
-    routes_find(http_request_path(request), &route);
-    enum http_method method = http_request_method(request);
-    if (route.kind == ROUTE_NONE) {
-        serve_refuse_code(serve, request, "not_found", "There is nothing at this path.");
-        return;
-    }
-    if (method != HTTP_GET && method != HTTP_HEAD) {
-        serve_refuse_code(serve, request, "method_not_allowed", "A feed is read with GET.");
-        return;
-    }
     struct asked *asked = calloc(1, sizeof *asked);
     if (asked == NULL) {
         serve_refuse_code(serve, request, "unavailable", "The reader is out of memory.");
         return;
     }
     asked->request = request;
-    asked->route = route;
     asked->since_ms = clock_monotonic_ms(&serve->clock);
-    if (serve_understand(serve, asked, &fault) != ST_OK) {
+    routes_find(http_request_path(request), &asked->route);
+    enum status status = calls_find(&asked->route, http_request_method(request), &asked->call, &fault);
+    if (status == ST_OK)
+        status = serve_understand(serve, asked, &fault);
+    if (status != ST_OK) {
         free(asked);
         serve_refuse(serve, request, &fault);
         return;
@@ -276,33 +269,27 @@ void serve_finished(void *context, const struct http_exchange *exchange)
               log_text("request_id", exchange->request_id));
 }
 
-/* A page that was read. asked is held by nothing. */
-static void serve_page(struct serve *serve, struct asked *asked, const struct db_result *result)
+/* An answer that came. asked is held by nothing. */
+static void serve_write(struct serve *serve, struct asked *asked, const struct db_result *result)
 {
-    char next_cursor[CURSOR_TEXT_MAX + 1] = "";
     struct fault fault;
-    struct page page;
-    page_open(result, asked->ask.query.limit, &page);
-    if (!page.member) {
-        serve_drop(serve, asked, "not_a_member", "You are not a member of this workspace.");
-        return;
-    }
-    enum status status = ST_OK;
-    if (page.has_more)
-        status = parameters_next_cursor(&asked->ask, page.next, &serve->keys->cursor, next_cursor, &fault);
-    buffer_reset(&serve->body);
-    reply_write_page(&serve->body, &page, next_cursor);
-    if (status != ST_OK || serve->body.failed) {
-        log_event(LOG_ERROR, "READ-INTERNAL", "a page could not be written",
-                  log_text("request_id", http_request_id(asked->request)));
-        serve_drop(serve, asked, "internal", "The page could not be written.");
-        return;
-    }
-    metric_add(serve->metrics, METRIC_ROWS, 0, (uint64_t)page.count);
     struct http_request *request = asked->request;
-    bool head = !asked->ask.query.continues;
+    buffer_reset(&serve->body);
+    enum status status = asked->call->write(asked, result, serve->keys, &serve->body, &fault);
+    if (status == ST_OK && serve->body.failed) {
+        fault_set(&fault, "internal", "The answer is too large.");
+        status = ST_REJECT;
+    }
+    bool head = calls_is_head_page(asked);
     free(asked);
-    reply_page(request, buffer_span(&serve->body), head);
+    if (status == ST_OK) {
+        reply_json(request, buffer_span(&serve->body), head);
+        return;
+    }
+    if (strcmp(fault.code, "internal") == 0)
+        log_event(LOG_ERROR, "READ-INTERNAL", "an answer could not be written",
+                  log_text("request_id", http_request_id(request)));
+    serve_refuse(serve, request, &fault);
 }
 
 /* A statement that failed. asked is held by nothing. */
@@ -336,7 +323,7 @@ void serve_answer(struct serve *serve, struct db_answer *answer)
     if (asked->request == NULL)
         free(asked);
     else if (answer->status == ST_OK)
-        serve_page(serve, asked, answer->result);
+        serve_write(serve, asked, answer->result);
     else
         serve_failed(serve, asked, answer->status, &answer->fault);
     db_result_free(answer->result);
@@ -356,22 +343,33 @@ static void serve_late(struct serve *serve, int64_t now_ms)
     }
 }
 
-void serve_waiting(struct serve *serve)
+static void serve_pool_waiting(struct serve *serve, struct serve_pool *pool, int64_t now_ms)
 {
-    int64_t now_ms = clock_monotonic_ms(&serve->clock);
-    serve_late(serve, now_ms);
-    while (serve->first != NULL) {
-        bool late = now_ms - serve->first->since_ms > serve->http->statement_timeout_ms;
-        if (!late && links_up(serve->links) > 0 && links_pick(serve->links) == NULL)
-            break;
-        struct asked *asked = serve_next(serve);
+    while (pool->first != NULL) {
+        bool late = now_ms - pool->first->since_ms > serve->http->statement_timeout_ms;
+        if (!late && links_up(pool->links) > 0 && links_pick(pool->links) == NULL)
+            return;
+        struct asked *asked = pool_next(pool);
         if (late)
             serve_drop(serve, asked, "timeout", "The page took too long to read.");
         else if (!serve_send(serve, asked))
-            break;
+            return;
     }
-    double oldest_ms = serve->first == NULL ? 0 : (double)(now_ms - serve->first->since_ms);
-    metric_put(serve->metrics, METRIC_STAGE_IN_FLIGHT, STAGE_WAIT, (double)serve->waiting);
+}
+
+void serve_waiting(struct serve *serve)
+{
+    int64_t now_ms = clock_monotonic_ms(&serve->clock), oldest_ms = 0;
+    size_t waiting = 0;
+    serve_late(serve, now_ms);
+    for (size_t i = 0; i < SERVE_POOLS; i++) {
+        struct serve_pool *pool = &serve->pools[i];
+        serve_pool_waiting(serve, pool, now_ms);
+        waiting += pool->waiting;
+        if (pool->first != NULL && now_ms - pool->first->since_ms > oldest_ms)
+            oldest_ms = now_ms - pool->first->since_ms;
+    }
+    metric_put(serve->metrics, METRIC_STAGE_IN_FLIGHT, STAGE_WAIT, (double)waiting);
     metric_put(serve->metrics, METRIC_STAGE_IN_FLIGHT, STAGE_PAGE, (double)serve->sent_count);
-    metric_put(serve->metrics, METRIC_OLDEST_WAITING, 0, oldest_ms / 1e3);
+    metric_put(serve->metrics, METRIC_OLDEST_WAITING, 0, (double)oldest_ms / 1e3);
 }

@@ -43,6 +43,31 @@ Test(routes, paths)
     }
 }
 
+Test(routes, kinds)
+{
+    static const struct {
+        const char *path;
+        enum route_kind kind;
+    } rows[] = {
+        {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-000000000001", ROUTE_ITEM},
+        {"/v1/workspaces/w/notifications/0199A000-0000-7000-8000-000000000001", ROUTE_ITEM},
+        {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-000000000001/read", ROUTE_ITEM_READ},
+        {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-000000000001/unread", ROUTE_ITEM_UNREAD},
+        {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-000000000001/", ROUTE_NONE},
+        {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-00000000000/read", ROUTE_NONE},
+        {"/v1/workspaces/w/notifications/{id}/read", ROUTE_NONE},
+        {"/v1/workspaces/{workspace}/feeds/notifications", ROUTE_NOTIFICATIONS},
+        {"/v1/workspaces/w/feeds/notifications/unread_count", ROUTE_UNREAD_COUNT},
+        {"/v1/workspaces/w/feeds/notifications/unread_count/x", ROUTE_NONE},
+        {"/v1/workspaces/w/feeds/notifications/unread_count/x/y", ROUTE_NONE},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct route route;
+        routes_find(span_of(rows[i].path), &route);
+        cr_expect_eq(route.kind, rows[i].kind, "%s: %d", rows[i].path, route.kind);
+    }
+}
+
 Test(routes, long_ids)
 {
     char id[ROUTES_WORKSPACE_MAX + 2], path[1024];

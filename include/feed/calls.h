@@ -1,0 +1,54 @@
+/* What the reader can be asked, one row a call: its path and method, how its parameters are understood, the
+ * one statement it sends, and how the answer is written (contracts/reader-api.md). */
+#ifndef BELFRY_FEED_CALLS_H
+#define BELFRY_FEED_CALLS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buffer.h"
+#include "base/status.h"
+#include "feed/keys.h"
+#include "feed/parameters.h"
+#include "feed/routes.h"
+#include "io/db.h"
+#include "io/http_server.h"
+#include "store/item.h"
+#include "wire/jwt.h"
+
+/* One request from its arrival to its reply. */
+struct asked {
+    struct asked *next;           /* while it waits */
+    struct http_request *request; /* NULL: answered already, for it took too long */
+    const struct call *call;
+    struct route route;
+    struct jwt_claims claims;
+    union { /* by the call; spans into this struct and the request */
+        struct ask page;
+        struct item_query item;
+    };
+    int64_t since_ms, sent_ms;
+    int tries; /* sent so often */
+};
+
+struct call {
+    enum route_kind route;
+    enum http_method method; /* HTTP_GET answers HEAD too */
+    bool writes;             /* goes to the primary */
+    const char *allow;       /* the methods of this path, for 405 */
+    /* ST_REJECT with the code for the client. */
+    enum status (*understand)(struct asked *asked, const struct parameters_input *input, struct fault *fault);
+    enum status (*send)(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault);
+    /* Appends the body. ST_REJECT with the code for the client; not_a_member and not_found among them. */
+    enum status (*write)(const struct asked *asked, const struct db_result *result, const struct keys *keys,
+                         struct buffer *body, struct fault *fault);
+};
+
+/* ST_REJECT: not_found where there is no such path, method_not_allowed (field: what the path allows). */
+MUST_USE enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
+                                struct fault *fault);
+
+/* Whether the answer is a feed's first page, which a client may keep and ask for again. */
+bool calls_is_head_page(const struct asked *asked);
+
+#endif

@@ -1,0 +1,9 @@
+-- One notification, where it is the user's in this workspace; the columns of a page, membership as there.
+-- $1 workspace_id text · $2 user_id text · $3 id uuid
+SELECT m.user_id IS NOT NULL AS member,
+       n.id, n.event_type, n.category, n.title, n.body, n.data, n.occurred_at, n.created_at, n.read_at,
+       n.id IS NOT NULL AS matched, false AS scan_end
+FROM (VALUES ($1::text, $2::text)) AS asked (workspace_id, user_id)
+LEFT JOIN workspace_members AS m USING (workspace_id, user_id)
+LEFT JOIN notifications AS n
+       ON m.user_id IS NOT NULL AND n.id = $3 AND n.recipient_user_id = $2 AND n.workspace_id = $1

@@ -1,0 +1,21 @@
+-- Marks one notification unread again and returns it so; the rest as in item_read.sql.
+-- $1 workspace_id text · $2 user_id text · $3 id uuid
+WITH member AS MATERIALIZED (
+    SELECT FROM workspace_members WHERE workspace_id = $1 AND user_id = $2
+), found AS MATERIALIZED (
+    SELECT n.id, n.event_type, n.category, n.title, n.body, n.data, n.occurred_at, n.created_at, n.read_at
+    FROM notifications AS n
+    WHERE n.id = $3 AND n.recipient_user_id = $2 AND n.workspace_id = $1 AND EXISTS (SELECT FROM member)
+    FOR NO KEY UPDATE
+), marked AS (
+    UPDATE notifications AS n
+    SET read_at = NULL
+    FROM found AS f
+    WHERE n.id = f.id AND f.read_at IS NOT NULL
+)
+SELECT EXISTS (SELECT FROM member) AS member,
+       f.id, f.event_type, f.category, f.title, f.body, f.data, f.occurred_at, f.created_at,
+       NULL::timestamptz AS read_at,
+       f.id IS NOT NULL AS matched, false AS scan_end
+FROM (VALUES (1)) AS one (row)
+LEFT JOIN found AS f ON true

@@ -1,0 +1,153 @@
+/* In: which call. Out: its statement sent, its answer as JSON. Always: who is no member is told nothing else;
+ * what is not the user's is not found. A crash here loses the answers under way. */
+#include "feed/calls.h"
+
+#include "feed/reply.h"
+#include "wire/json_out.h"
+
+static enum status calls_refuse(struct fault *fault, const char *code, const char *detail)
+{
+    fault_set(fault, code, "%s", detail);
+    return ST_REJECT;
+}
+
+static enum status calls_refuse_stranger(struct fault *fault)
+{
+    return calls_refuse(fault, "not_a_member", "You are not a member of this workspace.");
+}
+
+/* ---- a page
+ * ------------------------------------------------------------------------------------------------
+ */
+
+static enum status page_understand(struct asked *asked, const struct parameters_input *input,
+                                   struct fault *fault)
+{
+    return parameters_read(input, &asked->page, fault);
+}
+
+static enum status page_ask(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    return page_send(db, &asked->page.query, tag, fault);
+}
+
+static enum status page_write(const struct asked *asked, const struct db_result *result,
+                              const struct keys *keys, struct buffer *body, struct fault *fault)
+{
+    char next_cursor[CURSOR_TEXT_MAX + 1] = "";
+    struct page page;
+    page_open(result, asked->page.query.limit, &page);
+    if (!page.member)
+        return calls_refuse_stranger(fault);
+    enum status status = ST_OK;
+    if (page.has_more)
+        status = parameters_next_cursor(&asked->page, page.next, &keys->cursor, next_cursor, fault);
+    if (status != ST_OK)
+        return calls_refuse(fault, "internal", "The page could not be written.");
+    reply_write_page(body, &page, next_cursor);
+    return ST_OK;
+}
+
+/* ---- one notification
+ * --------------------------------------------------------------------------------------
+ */
+
+static enum status item_understand(struct asked *asked, const struct parameters_input *input,
+                                   struct fault *fault)
+{
+    asked->item = (struct item_query){
+        .workspace_id = input->workspace_id, .user_id = input->user_id, .id = asked->route.id};
+    return parameters_none(input, fault);
+}
+
+static enum status item_look(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    return item_send(db, &asked->item, ITEM_LOOK, tag, fault);
+}
+
+static enum status item_read(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    return item_send(db, &asked->item, ITEM_READ, tag, fault);
+}
+
+static enum status item_unread(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    return item_send(db, &asked->item, ITEM_UNREAD, tag, fault);
+}
+
+static enum status item_write(const struct asked *asked, const struct db_result *result,
+                              const struct keys *keys, struct buffer *body, struct fault *fault)
+{
+    (void)asked;
+    (void)keys;
+    struct page page;
+    page_open(result, 1, &page);
+    if (!page.member)
+        return calls_refuse_stranger(fault);
+    if (page.count == 0)
+        return calls_refuse(fault, "not_found", "You have no such notification in this workspace.");
+    struct page_entry entry = page_entry_at(&page, 0);
+    reply_write_entry(body, &entry);
+    return ST_OK;
+}
+
+static enum status count_send(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    return item_unread_send(db, &asked->item, tag, fault);
+}
+
+static enum status count_write(const struct asked *asked, const struct db_result *result,
+                               const struct keys *keys, struct buffer *body, struct fault *fault)
+{
+    (void)asked;
+    (void)keys;
+    struct item_unread unread = item_unread_open(result);
+    if (!unread.member)
+        return calls_refuse_stranger(fault);
+    buffer_add_byte(body, '{');
+    json_out_name(body, "unread");
+    json_out_int(body, unread.count);
+    buffer_add_byte(body, ',');
+    json_out_name(body, "capped");
+    buffer_add_text(body, unread.capped ? "true}" : "false}");
+    return ST_OK;
+}
+
+/* ---- the table
+ * ---------------------------------------------------------------------------------------------
+ */
+
+#define ALLOW_READ "GET, HEAD"
+
+static const struct call calls[] = {
+    {ROUTE_NOTIFICATIONS, HTTP_GET, false, ALLOW_READ, page_understand, page_ask, page_write},
+    {ROUTE_ITEM, HTTP_GET, false, ALLOW_READ, item_understand, item_look, item_write},
+    {ROUTE_ITEM_READ, HTTP_POST, true, "POST", item_understand, item_read, item_write},
+    {ROUTE_ITEM_UNREAD, HTTP_POST, true, "POST", item_understand, item_unread, item_write},
+    {ROUTE_UNREAD_COUNT, HTTP_GET, false, ALLOW_READ, item_understand, count_send, count_write},
+};
+
+enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
+                       struct fault *fault)
+{
+    const char *allow = NULL;
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        if (calls[i].route != route->kind)
+            continue;
+        allow = calls[i].allow;
+        if (calls[i].method == (method == HTTP_HEAD ? HTTP_GET : method)) {
+            *call = &calls[i];
+            return ST_OK;
+        }
+    }
+    if (allow == NULL)
+        return calls_refuse(fault, "not_found", "There is nothing at this path.");
+    fault_set(fault, "method_not_allowed", "This path takes %s.", allow);
+    fault_set_field(fault, allow);
+    return ST_REJECT;
+}
+
+bool calls_is_head_page(const struct asked *asked)
+{
+    return asked->call->route == ROUTE_NOTIFICATIONS && !asked->page.query.continues;
+}

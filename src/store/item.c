@@ -1,0 +1,47 @@
+/* In: whose notification. Out: it, or how many are unread. Always: one statement, membership in it. A crash
+ * here loses one answer; a mark is there or not, and may be set again. */
+#include "store/item.h"
+
+#include "store/sql.h"
+
+enum { PARAMS_BYTES_MAX = 4 * 1024 };
+
+enum status item_send(struct db *db, const struct item_query *query, enum item_mark mark, uint64_t tag,
+                      struct fault *fault)
+{
+    static const struct db_statement statements[] = {
+        [ITEM_LOOK] = {"item", sql_item},
+        [ITEM_READ] = {"item_read", sql_item_read},
+        [ITEM_UNREAD] = {"item_unread", sql_item_unread},
+    };
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_text(&params, query->workspace_id);
+    db_params_text(&params, query->user_id);
+    db_params_uuid(&params, query->id.bytes);
+    enum status status = db_send(db, &statements[mark], &params, tag, fault);
+    db_params_done(&params);
+    return status;
+}
+
+enum status item_unread_send(struct db *db, const struct item_query *query, uint64_t tag, struct fault *fault)
+{
+    static const struct db_statement statement = {"unread_count", sql_unread_count};
+    struct db_params params;
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_text(&params, query->workspace_id);
+    db_params_text(&params, query->user_id);
+    db_params_int8(&params, ITEM_UNREAD_MAX + 1);
+    enum status status = db_send(db, &statement, &params, tag, fault);
+    db_params_done(&params);
+    return status;
+}
+
+struct item_unread item_unread_open(const struct db_result *result)
+{
+    int64_t count = db_result_int8(result, 0, 1);
+    bool capped = count > ITEM_UNREAD_MAX;
+    return (struct item_unread){.member = db_result_bool(result, 0, 0),
+                                .count = capped ? ITEM_UNREAD_MAX : (int)count,
+                                .capped = capped};
+}
