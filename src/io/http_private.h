@@ -37,6 +37,50 @@ struct http_request {
  * not begin with '/'; *memory is true when it was the heap. */
 bool http_target_parse(struct http_request *request, bool *memory);
 
+/* ---- http_head.c ----------------------------------------------------------------------------------------
+ */
+
+struct http_head {
+    struct http_request *request; /* known headers are put into it */
+    size_t bytes;
+    unsigned lengths, encodings; /* Content-Length and Transfer-Encoding fields */
+    bool foreign_coding;         /* one that is not chunked: the library would read to the end of time */
+    bool bad_name;               /* "Content-Length : 3" is no Content-Length to the library */
+    uint64_t length;
+};
+
+enum http_method http_method_of(const char *name);
+/* One field, its texts with a NUL behind them; value.at may be NULL. The spans must live as long as the
+ * request. */
+void http_head_add(struct http_head *head, struct span name, struct span value);
+/* Parses the target too. False: to be refused with this. */
+bool http_head_check(const struct http_head *head, size_t method_bytes, struct http_problem *problem);
+
+/* ---- http_connections.c ---------------------------------------------------------------------------------
+ */
+
+/* One TCP connection. While it reads a head or a body, it is watched how long that takes. */
+struct http_connection {
+    struct http_connection *next, *previous;
+    int fd;
+    bool reading_head, reading_body;
+    int64_t head_end_ms;
+    uint64_t bytes_before; /* received before this head */
+    int64_t first_byte_ms; /* 0: none of this head seen yet */
+};
+
+/* NULL: no memory. */
+struct http_connection *http_connection_add(struct http_connection **list, int fd);
+void http_connection_remove(struct http_connection **list,
+                            struct http_connection *connection); /* and frees */
+/* A request is done: the next head may come. */
+void http_connection_await_head(struct http_connection *connection);
+/* Shuts down those whose head began, or whose body, and did not end within HTTP_HEAD_MS, HTTP_BODY_MS. */
+void http_connections_cut_late(struct http_connection *list, int64_t now_ms);
+
+/* ---- http_listen.c --------------------------------------------------------------------------------------
+ */
+
 /* A listening, non-blocking socket; -1 with a fault. */
 int http_listen(const struct config_address *address, struct fault *fault);
 uint16_t http_listen_port(int fd);

@@ -6,15 +6,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <linux/tcp.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,16 +22,6 @@ enum {
     DROPPED_BYTES_MAX = 1024 * 1024, /* of a chunked body over the limit: then the connection is cut */
     SWEEP_MS = 1000,
     CLOSE_ROUNDS = 20
-};
-
-/* One TCP connection. While it reads a head or a body, the sweep watches how long that takes. */
-struct http_connection {
-    struct http_connection *next, *previous;
-    int fd;
-    bool reading_head, reading_body;
-    int64_t head_end_ms;
-    uint64_t bytes_before; /* received before this head */
-    int64_t first_byte_ms; /* 0: none of this head seen yet */
 };
 
 struct http_server {
@@ -62,41 +48,19 @@ static int64_t now_us(void)
 /* ---- connections and the time a head may take ------------------------------------------------------------
  */
 
-static uint64_t bytes_received(int fd)
-{
-    struct tcp_info info = {0};
-    socklen_t bytes = sizeof info;
-    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_received : 0;
-}
-
 static void connection_open(struct http_server *server, struct MHD_Connection *handle, void **context)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(handle, MHD_CONNECTION_INFO_CONNECTION_FD);
-    struct http_connection *connection = calloc(1, sizeof *connection);
-    *context = connection;
-    if (connection == NULL)
-        return; /* its requests are refused: on_target finds no connection */
-    connection->fd = info->connect_fd;
-    connection->reading_head = true;
-    connection->next = server->connections;
-    if (server->connections != NULL)
-        server->connections->previous = connection;
-    server->connections = connection;
-    server->connection_count++;
+    *context = http_connection_add(&server->connections, info->connect_fd);
+    server->connection_count += *context != NULL; /* without one its requests are refused: on_target */
 }
 
 static void connection_close(struct http_server *server, struct http_connection *connection)
 {
     if (connection == NULL)
         return;
-    if (connection->next != NULL)
-        connection->next->previous = connection->previous;
-    if (connection->previous != NULL)
-        connection->previous->next = connection->next;
-    else
-        server->connections = connection->next;
+    http_connection_remove(&server->connections, connection);
     server->connection_count--;
-    free(connection);
 }
 
 static void on_connection(void *context, struct MHD_Connection *handle, void **own,
@@ -108,43 +72,17 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **o
         connection_close(context, *own);
 }
 
-/* Whether a head that began, or a body, did not end in time. */
-static bool is_late(struct http_connection *connection, int64_t now_ms)
-{
-    if (connection->reading_body)
-        return now_ms - connection->head_end_ms >= HTTP_BODY_MS;
-    if (!connection->reading_head)
-        return false;
-    if (connection->first_byte_ms == 0 && bytes_received(connection->fd) > connection->bytes_before)
-        connection->first_byte_ms = now_ms;
-    return connection->first_byte_ms != 0 && now_ms - connection->first_byte_ms >= HTTP_HEAD_MS;
-}
-
-/* Cuts those; the library only knows idleness, and a byte now and then is not idle. */
 static void sweep(struct http_server *server)
 {
     int64_t now_ms = clock_monotonic_ms(&server->clock);
     if (now_ms < server->sweep_at_ms)
         return;
     server->sweep_at_ms = now_ms + SWEEP_MS;
-    for (struct http_connection *each = server->connections; each != NULL; each = each->next) {
-        if (is_late(each, now_ms))
-            (void)shutdown(each->fd, SHUT_RDWR);
-    }
+    http_connections_cut_late(server->connections, now_ms);
 }
 
 /* ---- requests --------------------------------------------------------------------------------------------
  */
-
-static enum http_method method_of(const char *name)
-{
-    static const char *const names[] = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name) == 0)
-            return (enum http_method)i;
-    }
-    return HTTP_OTHER;
-}
 
 static void request_free(struct http_request *request)
 {
@@ -211,11 +149,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
     struct http_request *request = *own;
     if (request == NULL)
         return;
-    struct http_connection *connection = request->connection;
-    connection->reading_head = true;
-    connection->reading_body = false;
-    connection->first_byte_ms = 0;
-    connection->bytes_before = bytes_received(connection->fd);
+    http_connection_await_head(request->connection);
     if (request->status != 0 && server->handler.finished != NULL) {
         const struct http_exchange exchange = {.method = request->method,
                                                .status = request->status,
@@ -234,54 +168,12 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
 /* ---- the head --------------------------------------------------------------------------------------------
  */
 
-struct head {
-    struct http_request *request;
-    size_t bytes;
-    unsigned lengths, encodings; /* Content-Length and Transfer-Encoding fields */
-    bool foreign_coding;         /* one that is not chunked: the library would read to the end of time */
-    bool bad_name;               /* "Content-Length : 3" is no Content-Length to the library */
-    uint64_t length;
-};
-
-/* RFC 9110 §5.6.2: a name is a token. */
-static bool is_field_name(const char *name, size_t bytes)
-{
-    for (size_t i = 0; i < bytes; i++) {
-        if (name[i] <= ' ' || name[i] > '~')
-            return false;
-    }
-    return bytes > 0;
-}
-
 /* The library's signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
                                  const char *value, size_t value_bytes)
 {
-    static const char *const known[HTTP_KNOWN_HEADERS] = {[HTTP_ACCEPT_ENCODING] = "Accept-Encoding",
-                                                          [HTTP_ACCESS_CONTROL_REQUEST_METHOD] =
-                                                              "Access-Control-Request-Method",
-                                                          [HTTP_AUTHORIZATION] = "Authorization",
-                                                          [HTTP_CONTENT_TYPE] = "Content-Type",
-                                                          [HTTP_IDEMPOTENCY_KEY] = "Idempotency-Key",
-                                                          [HTTP_IF_NONE_MATCH] = "If-None-Match",
-                                                          [HTTP_ORIGIN] = "Origin",
-                                                          [HTTP_TRACEPARENT] = "traceparent"};
     (void)kind;
-    struct head *head = context;
-    head->bytes += name_bytes + value_bytes + 4; /* ": " and CRLF */
-    if (strcasecmp(name, "Content-Length") == 0) {
-        head->lengths++;
-        head->length = value == NULL ? 0 : strtoull(value, NULL, 10);
-    }
-    if (strcasecmp(name, "Transfer-Encoding") == 0) {
-        head->encodings++;
-        head->foreign_coding |= value == NULL || strcasecmp(value, "chunked") != 0;
-    }
-    head->bad_name |= !is_field_name(name, name_bytes);
-    for (size_t i = 0; i < HTTP_KNOWN_HEADERS; i++) {
-        if (head->request->headers[i].at == NULL && strcasecmp(name, known[i]) == 0)
-            head->request->headers[i] = (struct span){value == NULL ? "" : value, value_bytes};
-    }
+    http_head_add(context, (struct span){name, name_bytes}, (struct span){value, value_bytes});
     return MHD_YES;
 }
 
@@ -294,32 +186,16 @@ static void refuse(struct http_request *request, int status, const char *code, c
 /* Sees the whole head before a byte of the body; a refusal here ends the connection after its reply. */
 static void begin(struct http_request *request, const char *method)
 {
-    struct head head = {.request = request};
-    bool memory;
+    struct http_head head = {.request = request};
+    struct http_problem problem;
     request->head_done = true;
-    request->method = method_of(method);
+    request->method = http_method_of(method);
     request->connection->reading_head = false;
     request->connection->reading_body = true;
     request->connection->head_end_ms = clock_monotonic_ms(&request->server->clock);
     (void)MHD_get_connection_values_n(request->handle, MHD_HEADER_KIND, on_header, &head);
-    bool target_good = http_target_parse(request, &memory);
-    size_t line_bytes = strlen(method) + request->target_bytes + sizeof " HTTP/1.1\r\n";
-    if (line_bytes > HTTP_HEAD_BYTES_MAX)
-        refuse(request, 414, "too_large", "The request line is over 16 KiB.");
-    else if (line_bytes + head.bytes > HTTP_HEAD_BYTES_MAX)
-        refuse(request, 431, "too_large", "The request's head is over 16 KiB.");
-    else if (head.lengths + head.encodings > 1)
-        refuse(request, 400, "invalid_body", "The body's length is said more than once.");
-    else if (head.foreign_coding)
-        refuse(request, 400, "invalid_body", "Of transfer codings only chunked is taken.");
-    else if (head.bad_name)
-        refuse(request, 400, "invalid_body", "A header's name cannot be read.");
-    else if (head.length > HTTP_BODY_BYTES_MAX)
-        refuse(request, 413, "too_large", "The body is over 64 KiB.");
-    else if (!target_good && memory)
-        refuse(request, 503, "unavailable", "Out of memory.");
-    else if (!target_good)
-        refuse(request, 400, "invalid_parameter", "The request target cannot be read.");
+    if (!http_head_check(&head, strlen(method), &problem))
+        http_request_refuse(request, &problem);
 }
 
 /* False: cut the connection. */

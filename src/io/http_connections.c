@@ -1,0 +1,69 @@
+/* The TCP connections of an HTTP server, and the time each may take for a head or a body. In: descriptors and
+ * what is read from them; out: those that are late, cut. The library knows idleness only, and a byte now and
+ * then is not idle. */
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "http_private.h"
+
+static uint64_t bytes_received(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t bytes = sizeof info;
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) == 0 ? info.tcpi_bytes_received : 0;
+}
+
+struct http_connection *http_connection_add(struct http_connection **list, int fd)
+{
+    struct http_connection *connection = calloc(1, sizeof *connection);
+    if (connection == NULL)
+        return NULL;
+    connection->fd = fd;
+    connection->reading_head = true;
+    connection->next = *list;
+    if (*list != NULL)
+        (*list)->previous = connection;
+    *list = connection;
+    return connection;
+}
+
+void http_connection_remove(struct http_connection **list, struct http_connection *connection)
+{
+    if (connection->next != NULL)
+        connection->next->previous = connection->previous;
+    if (connection->previous != NULL)
+        connection->previous->next = connection->next;
+    else
+        *list = connection->next;
+    free(connection);
+}
+
+void http_connection_await_head(struct http_connection *connection)
+{
+    connection->reading_head = true;
+    connection->reading_body = false;
+    connection->first_byte_ms = 0;
+    connection->bytes_before = bytes_received(connection->fd);
+}
+
+/* Whether a head that began, or a body, did not end in time. */
+static bool is_late(struct http_connection *connection, int64_t now_ms)
+{
+    if (connection->reading_body)
+        return now_ms - connection->head_end_ms >= HTTP_BODY_MS;
+    if (!connection->reading_head)
+        return false;
+    if (connection->first_byte_ms == 0 && bytes_received(connection->fd) > connection->bytes_before)
+        connection->first_byte_ms = now_ms;
+    return connection->first_byte_ms != 0 && now_ms - connection->first_byte_ms >= HTTP_HEAD_MS;
+}
+
+void http_connections_cut_late(struct http_connection *list, int64_t now_ms)
+{
+    for (struct http_connection *each = list; each != NULL; each = each->next) {
+        if (is_late(each, now_ms))
+            (void)shutdown(each->fd, SHUT_RDWR);
+    }
+}
