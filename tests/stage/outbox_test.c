@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "reconcile_fixture.h"
 #include "store/outbox.h"
 
@@ -236,4 +237,111 @@ Test(outbox, what_was_erased_does_not_come_back)
     REC_ASSERT_COUNT(r, 0, "SELECT count(*) FROM settled_outbox WHERE record::text LIKE '%%\"%s\"%%'", user);
     REC_ASSERT_COUNT(r, 2, "SELECT count(*) FROM settled_outbox"); /* the other user's */
     rec_close(r);
+}
+
+/* ---- what it costs ---------------------------------------------------------------------------------------
+ */
+
+enum { ROUNDS = 15, DRAINED = 1000, FAILING = 100, CHUNK = 300, CHUNKS = 3, KINDS = 3 };
+static const char *const kinds[KINDS] = {"drain, 1,000 outcomes of which 100 failed", "drain, 1,000 failed",
+                                         "poll, 300 receipts"};
+
+struct cost {
+    struct rec *r;
+    double ms[KINDS][ROUNDS];
+};
+
+static double since(int64_t from_us)
+{
+    return (double)(clock_wall_us(&clock_system) - from_us) / 1000;
+}
+
+/* One round of all three on batches of its own. */
+static void run_round(struct cost *cost, int round)
+{
+    struct rec *r = cost->r;
+    static struct outcome told[DRAINED];
+    static struct receipt_finding findings[CHUNK];
+    struct receipt_counts counts;
+    struct fault fault;
+    for (int kind = 0; kind < 2; kind++) {
+        int batch = 2 * round + kind + 1;
+        rec_dispatches(r, batch, DRAINED, "queued");
+        for (int i = 0; i < DRAINED; i++) {
+            bool fails = kind == 1 || i < FAILING;
+            told[i] = rec_outcome(r, dispatch_id(batch, (uint32_t)i), fails ? DISPATCH_FAILED : DISPATCH_SENT,
+                                  fails ? "MessageTooBig" : "XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX");
+        }
+        int64_t from_us = clock_wall_us(&clock_system);
+        rec_apply(r, told, DRAINED);
+        cost->ms[kind][round] = since(from_us);
+    }
+    cost->ms[2][round] = 0;
+    for (int chunk = 0; chunk < CHUNKS; chunk++) {
+        for (int i = 0; i < CHUNK; i++)
+            findings[i] = (struct receipt_finding){
+                .dispatch_id = dispatch_id(2 * round + 1, (uint32_t)(FAILING + chunk * CHUNK + i)),
+                .ticket = span_of("XXXXXXXX-XXXX-XXXX-XXXX-XXXXXXXXXXXX"),
+                .settled = true,
+                .state = DISPATCH_DELIVERED};
+        struct receipt_answer answer = {findings, CHUNK, AGE_MS, r->announce};
+        int64_t from_us = clock_wall_us(&clock_system);
+        cr_assert_eq(receipt_apply(r->db, &answer, &counts, &fault), ST_OK);
+        cost->ms[2][round] += since(from_us) / CHUNKS;
+        cr_assert_eq(counts.delivered, CHUNK);
+    }
+}
+
+static int by_size(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return a < b ? -1 : a > b;
+}
+
+static double median(const double *values)
+{
+    double sorted[ROUNDS];
+    memcpy(sorted, values, sizeof sorted);
+    qsort(sorted, ROUNDS, sizeof *sorted, by_size);
+    return sorted[ROUNDS / 2];
+}
+
+static double hot_share(struct rec *r)
+{
+    enum { UPDATES = ROUNDS * (2 * DRAINED + CHUNK * CHUNKS) };
+    db_close(r->db); /* a session that ends reports its counts */
+    r->db = NULL;
+    world_wait_count(&r->world, UPDATES,
+                     "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
+    return 100.0 / UPDATES *
+           (double)REC_COUNT(r, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'dispatches'");
+}
+
+/* Off and on in turns, each in a database of its own; the first of a pair changes. */
+Test(outbox, what_it_costs)
+{
+    static struct cost costs[2];
+    for (int on = 0; on < 2; on++) {
+        costs[on].r = rec_open(on == 1 ? "box_cost_on" : "box_cost_off");
+        costs[on].r->announce = on == 1;
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int k = 0; k < 2; k++)
+            run_round(&costs[(round + k) % 2], round);
+    }
+    for (int kind = 0; kind < KINDS; kind++) {
+        double ratios[ROUNDS];
+        for (int i = 0; i < ROUNDS; i++)
+            ratios[i] = costs[1].ms[kind][i] / costs[0].ms[kind][i];
+        printf("%-42s off %6.1f ms, on %6.1f ms, ratio %.2f (medians of %d)\n", kinds[kind],
+               median(costs[0].ms[kind]), median(costs[1].ms[kind]), median(ratios), ROUNDS);
+    }
+    REC_ASSERT_COUNT(costs[0].r, 0, "SELECT count(*) FROM settled_outbox");
+    REC_ASSERT_COUNT(costs[1].r, ROUNDS * (FAILING + DRAINED + CHUNK * CHUNKS),
+                     "SELECT count(*) FROM settled_outbox");
+    double off = hot_share(costs[0].r), on = hot_share(costs[1].r);
+    printf("updates of dispatches HOT: off %.1f %%, on %.1f %%\n", off, on);
+    cr_assert(on > off - 3, "the outbox costs HOT updates");
+    for (int i = 0; i < 2; i++)
+        rec_close(costs[i].r);
 }

@@ -42,3 +42,6 @@ belfry_stage_reconcile(outbox every_final_state_is_written_with_its_transition t
 # The statements against a model of their own: stage_model --seed N repeats a sequence.
 belfry_program(stage_model SOURCES model_test.c model.c LINK stage_reconcile_fixture)
 belfry_test(reconciler_3_model LABEL stage PROGRAM stage_model TIMEOUT 300 SERVICES)
+# Off and on compared: it measures what a busy machine changes.
+belfry_test(reconciler_settled_cost LABEL stage PROGRAM stage_outbox FILTER outbox/what_it_costs TIMEOUT 180 SERVICES)
+set_tests_properties(reconciler_settled_cost PROPERTIES RUN_SERIAL ON)

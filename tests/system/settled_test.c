@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "system/chaos.h"
+#include "system/hand.h"
 
 enum { EVENT_RECIPIENTS = 100, USERS = 1000, TOPIC_MAX = 128, TEXT_MAX = 1 << 20, SQL_MAX = 12 << 10 };
-
-#define ASSERT_COUNT(w, n, ...) cr_assert_eq(world_count(w, __VA_ARGS__), n)
 
 struct settled {
     struct chaos c; /* of which only the case with a broker of its own uses more than the world */
@@ -35,10 +34,7 @@ static struct settled *open_settled(const char *name, bool create)
     struct settled *s = calloc(1, sizeof *s);
     cr_assert_not_null(s);
     struct world *w = &s->c.w;
-    world_open(w, name);
-    world_database(w);
-    world_topics(w, 4);
-    world_simulator(w, NULL);
+    hand_open(w, name, 4);
     make_topic(s, create);
     return s;
 }
@@ -54,32 +50,13 @@ static void close_settled(struct settled *s)
 /* ---- dispatches by hand ---------------------------------------------------------------------------------
  */
 
-/* One batch of dispatches in this state, queued an hour ago, each with a user and a device of its own; sent
- * ones have tickets the provider does not know, and so expire at the first look. */
-static void put_dispatches(struct world *w, int batch, int count, const char *state)
+/* Queued an hour ago; sent ones have tickets the provider does not know, and so expire at the first look. */
+#define LONG_AGO "now() - interval '1 h'"
+
+static void put_sent(struct world *w, int batches, int each)
 {
-    long long first = (long long)batch << 20, last = first + count - 1;
-    world_exec(w,
-               "INSERT INTO device_tokens (id, token, user_id, platform) SELECT d,"
-               " 'ExponentPushToken[' || d || ']', 'u' || d, 'ios' FROM generate_series(%lld, %lld) d",
-               first, last);
-    world_exec(
-        w,
-        "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, created_at,"
-        " batch_id) SELECT lpad(to_hex(d), 32, '0')::uuid, 'w', 'u' || d, 't', 'x', now(), %d"
-        " FROM generate_series(%lld, %lld) d",
-        batch, first, last);
-    world_exec(w,
-               "INSERT INTO dispatches (id, notification_id, device_id, state, ticket, queued_at, updated_at)"
-               " SELECT d, lpad(to_hex(d), 32, '0')::uuid, d, '%s', CASE '%s' WHEN 'sent' THEN 't' || d END,"
-               " now() - interval '1 h', now() FROM generate_series(%lld, %lld) d",
-               state, state, first, last);
-    world_exec(w,
-               "INSERT INTO partition_offsets (group_id, topic, partition, records, events, recipients,"
-               " notifications, dispatches) VALUES ('hand', 'hand', %d, %d, %d, %d, %d, %d)",
-               batch, count, count, count, count, count);
-    world_exec(w, "INSERT INTO receipt_batches (batch_id, due_at) SELECT %d, now() WHERE '%s' = 'sent'",
-               batch, state);
+    hand_put_sent(w,
+                  &(struct hand_sent){.batch = 1, .batches = batches, .each = each, .queued_at = LONG_AGO});
 }
 
 /* What a dispatcher would say of every dispatch for which `where` holds. */
@@ -173,7 +150,7 @@ static void compare(struct settled *s, const char *what)
     cr_assert_eq(wrong[0], 0);
     cr_assert_eq(wrong[1], 0);
     cr_assert_eq(odd, 0);
-    ASSERT_COUNT(w, keys, "SELECT count(*) FROM dispatches");
+    HAND_COUNT(w, keys, "SELECT count(*) FROM dispatches");
 }
 
 /* ---- kill -9 at every point
@@ -243,10 +220,10 @@ Test(settled, crash_points, .timeout = 400)
     late += tell(w, "ProviderRejected", "d.state = 'failed' AND d.error = 'Unconfirmed' AND d.id % 2 = 1");
     world_wait_drained(w, w->reconciler_group, w->receipts, 60);
     world_wait_count(w, 0, "SELECT count(*) FROM settled_outbox");
-    ASSERT_COUNT(w, ALL, "SELECT count(*) FROM dispatches");
+    HAND_COUNT(w, ALL, "SELECT count(*) FROM dispatches");
     printf("%d kills, %d late outcomes told\n", POINTS, late);
     compare(s, "killed at every point");
-    ASSERT_COUNT(w, 5, "SELECT count(DISTINCT state) FROM dispatches");
+    HAND_COUNT(w, 5, "SELECT count(DISTINCT state) FROM dispatches");
     cr_assert(world_count(w, "SELECT count(*) FROM published WHERE value ->> 'version' = '1'") >
               world_count(w, "SELECT count(*) FROM dispatches WHERE error = 'Unconfirmed'"));
     child_stop(stays);
@@ -267,7 +244,7 @@ Test(settled, frozen, .timeout = 150)
     enum { ALL = 300 };
     struct settled *s = open_settled("settled_frozen", true);
     struct world *w = &s->c.w;
-    put_dispatches(w, 1, ALL, "queued");
+    hand_batch(w, 1, ALL, LONG_AGO);
     struct child *frozen = world_reconciler_crash(w, s->ini, "publish_sent:1:stop");
     tell(w, "Unconfirmed", "true");
     world_wait("the publisher stands still", 30, is_frozen, frozen);
@@ -319,8 +296,8 @@ Test(settled, topic_missing)
     char reason[256];
     struct settled *s = open_settled("settled_missing", false);
     struct world *w = &s->c.w;
-    put_dispatches(w, 1, ALL, "sent");
-    put_dispatches(w, 2, ALL, "queued");
+    put_sent(w, 1, ALL);
+    hand_batch(w, 2, ALL, LONG_AGO);
     struct child *child = world_reconciler_crash(w, s->ini, "no_such_point:1");
     tell(w, "MessageTooBig", "d.state = 'queued'");
     world_wait_count(w, 2 * ALL, "SELECT count(*) FROM settled_outbox");
@@ -369,15 +346,14 @@ Test(settled, broker_away, .timeout = 200)
     struct child *child = s->c.reconciler = world_reconciler(w, s->ini);
     int64_t rss_kib = chaos_rss_kib(child);
     chaos_kafka(&s->c, "stop", "kill");
-    for (int batch = 1; batch <= BATCHES; batch++)
-        put_dispatches(w, batch, EACH, "sent");
+    put_sent(w, BATCHES, EACH);
     world_wait_count(w, ALL, "SELECT count(*) FROM dispatches WHERE state = 'expired'");
     world_wait_count(w, ALL, "SELECT count(*) FROM settled_outbox");
     world_wait("a page is late", 60, is_said, &(struct said){child, "PUBLISH-LATE", 1});
     world_text(w, bound, sizeof bound, "SELECT bound FROM settled");
     world_exec(w, "SELECT belfry_erase_user('u%lld')", erased);
     world_wait("the next page is late", 60, is_said, &(struct said){child, "PUBLISH-LATE", 3});
-    ASSERT_COUNT(w, ALL - 1, "SELECT count(*) FROM settled_outbox");
+    HAND_COUNT(w, ALL - 1, "SELECT count(*) FROM settled_outbox");
     world_wait_count(w, 1, "SELECT count(*) FROM settled WHERE bound > '%s'", bound);
     world_wait("it says so", 60, is_said, &(struct said){child, "records wait for", 1});
     check_ready(child, 503, "\"part\":\"publish\"");
@@ -388,7 +364,7 @@ Test(settled, broker_away, .timeout = 200)
     chaos_kafka(&s->c, "start", NULL);
     world_wait_count(w, 0, "SELECT count(*) FROM settled_outbox");
     compare(s, "broker back");
-    ASSERT_COUNT(w, 0, "SELECT count(*) FROM published WHERE key = '%lld'", erased);
+    HAND_COUNT(w, 0, "SELECT count(*) FROM published WHERE key = '%lld'", erased);
     chaos_close(&s->c);
     free(s);
 }
