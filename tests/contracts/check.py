@@ -1,6 +1,8 @@
 """Schemas against parsers: the same records, the same verdict, or the difference is in the README.
 
-    check.py CONTRACTS_DIR CONTRACTS_PARSE ASYNCAPI_SCHEMA"""
+    check.py CONTRACTS_DIR CONTRACTS_PARSE ASYNCAPI_SCHEMA SETTLED
+
+SETTLED: records as the database makes them, one a line."""
 import json
 import pathlib
 import re
@@ -70,9 +72,16 @@ for difference in listed - used:
 for value, valid in settled:
     if schema_takes("settled", value) != valid:
         fail(f"settled: the schema {'refuses' if valid else 'takes'} {value}")
+made = pathlib.Path(sys.argv[4]).read_text().strip().split("\n")  # not splitlines(): U+2028 is text
+members = set(schemas["settled"]["properties"])
+for line in made:
+    if not schema_takes("settled", line) or set(json.loads(line)) != members:
+        fail(f"settled: the schema refuses what the database makes, or names other members: {line[:400]}")
+if len(made) < 100:
+    fail(f"settled: only {len(made)} records of the database")
 for kind, row in figures.items():
     print(f"{kind:12}", ", ".join(f"{count} {what}" for what, count in row.items()))
-print(f"settled      {len(settled)} by the schema alone; {len(used)} differences listed and shown")
+print(f"settled      {len(settled)} by the schema alone, {len(made)} of the database's own; {len(used)} differences listed and shown")
 
 asyncapi = json.loads((folder / "asyncapi.json").read_text())
 rules = json.loads(pathlib.Path(sys.argv[3]).read_text())
