@@ -16,7 +16,7 @@ const struct config_key topics_keys[6] = {
     KEY("receipts_dlq", CONFIG_TEXT, topics_settings, receipts_dlq, "belfry.receipts.dlq",
         "outcomes the reconciler cannot read"),
     KEY("settled_topic", CONFIG_TEXT, topics_settings, settled_topic, "",
-        "final states for others; empty: off; not used yet but by --create-topics"),
+        "final states for others; empty: off; the same in dispatcher and reconciler"),
 };
 
 const struct config_key ingest_keys[7] = {

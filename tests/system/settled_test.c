@@ -279,11 +279,11 @@ static int lines_with(const struct child *child, const char *text)
     return count;
 }
 
-static void check_ready(const struct child *child, long status, const char *text)
+static void check_page(const struct child *child, const char *path, long status, const char *text)
 {
     char url[128];
     struct world_reply reply = {0};
-    snprintf(url, sizeof url, "http://%s/readyz", child->admin);
+    snprintf(url, sizeof url, "http://%s/%s", child->admin, path);
     world_http("GET", url, NULL, NULL, &reply);
     cr_assert_eq(reply.status, status, "%s", reply.body);
     cr_assert_not_null(strstr(reply.body, text), "no %s in %s", text, reply.body);
@@ -303,7 +303,7 @@ Test(settled, topic_missing)
     world_wait_count(w, 2 * ALL, "SELECT count(*) FROM settled_outbox");
     world_wait_drained(w, w->reconciler_group, w->receipts, 60);
     snprintf(reason, sizeof reason, "{\"part\":\"publish\",\"reason\":\"topic %s is missing", s->topic);
-    check_ready(child, 503, reason);
+    check_page(child, "readyz", 503, reason);
     world_sleep_ms(6000); /* asked for again meanwhile */
     int said = lines_with(child, "\"loop\":\"publish\"");
     printf("topic missing: %d settled all the same, not ready, said %d time(s)\n", 2 * ALL, said);
@@ -312,6 +312,7 @@ Test(settled, topic_missing)
     child_wait_ready(child, 30);
     world_wait_count(w, 0, "SELECT count(*) FROM settled_outbox");
     compare(s, "topic made later");
+    check_page(child, "metrics", 200, "\nbelfry_settled_published_total 1000\n");
     child_stop(child);
     close_settled(s);
 }
@@ -356,7 +357,7 @@ Test(settled, broker_away, .timeout = 200)
     HAND_COUNT(w, ALL - 1, "SELECT count(*) FROM settled_outbox");
     world_wait_count(w, 1, "SELECT count(*) FROM settled WHERE bound > '%s'", bound);
     world_wait("it says so", 60, is_said, &(struct said){child, "records wait for", 1});
-    check_ready(child, 503, "\"part\":\"publish\"");
+    check_page(child, "readyz", 503, "\"part\":\"publish\"");
     int64_t grown_kib = chaos_rss_kib(child) - rss_kib;
     printf("broker away: %d settled, %d pages late, RSS %+lld KiB\n", ALL, lines_with(child, "PUBLISH-LATE"),
            (long long)grown_kib);
