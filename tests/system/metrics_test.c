@@ -78,6 +78,10 @@ static const struct wanted reconciler_wants[] = {
     {"belfry_receipts_oldest_record_seconds", 0},
     {"belfry_receipt_batches_due_seconds", 0},
     {"belfry_settle_age_seconds", ANY},
+    {"belfry_settled_published_total", 0}, /* the topic is not set here: reconciler_settled_topic_missing */
+    {"belfry_settled_oldest_seconds", 0},
+    {"belfry_settled_failures_total{cause=\"refused\"}", 0},
+    {"belfry_settled_failures_total{cause=\"late\"}", 0},
     {"belfry_receipts_total{result=\"delivered\"}", 39},
     {"belfry_receipt_requests_total{answer=\"data\"}", SOME},
     {"belfry_tokens_disabled_total{source=\"receipt\"}", 1},
