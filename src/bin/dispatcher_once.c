@@ -45,7 +45,10 @@ static enum status create_one(struct kafka_admin *admin, const struct kafka_topi
     } else if (status == ST_OK) {
         printf("%s: there already, left as it is\n", spec->name);
     } else {
-        fault_set_field(fault, spec->name);
+        char reason[FAULT_TEXT_MAX];
+        (void)snprintf(reason, sizeof reason, "%s", fault->text);
+        (void)snprintf(fault->text, sizeof fault->text, "%.100s cannot be created: %.250s", spec->name,
+                       reason);
     }
     return status;
 }

@@ -241,6 +241,25 @@ TestSuite(kafka, .init = open_world, .fini = close_world, .timeout = 120);
 
 /* ---- tests --------------------------------------------------------------------------------------------- */
 
+/* A broker that speaks no TLS looks like silence: the request times out, and the fault must say more. */
+Test(kafka, a_request_that_times_out_says_what_the_connection_said)
+{
+    const struct config_pair tls[] = {{.key = "bootstrap.servers", .value = brokers},
+                                      {.key = "security.protocol", .value = "ssl"}};
+    const struct config_pairs with_tls = {.pairs = tls, .count = 2};
+    const struct kafka_client_options options = {.properties = &with_tls, .client_name = "tls"};
+    const struct kafka_topic_spec spec = {.name = "never", .partitions = 1, .replication = 1};
+    struct kafka_admin *other = NULL;
+    struct fault fault;
+    bool created = true;
+    cr_assert_eq(kafka_admin_open(&options, &other, &fault), ST_OK, "%s", fault.text);
+    cr_expect_eq(kafka_admin_create_topic(other, &spec, &created, &fault), ST_RETRY);
+    cr_log_info("%s", fault.text);
+    cr_expect_not_null(strstr(fault.text, "Timed out"), "%s", fault.text);
+    cr_expect_not_null(strstr(fault.text, brokers), "%s", fault.text);
+    kafka_admin_close(other);
+}
+
 Test(kafka, admin_makes_a_topic_twice_and_reads_its_settings)
 {
     struct fault fault;
