@@ -33,6 +33,9 @@ enum kafka_notice_kind {
     KAFKA_NOTICE_ERROR,         /* brokers away and the like; the client goes on */
     KAFKA_NOTICE_TOPIC_MISSING, /* once, until it is found */
     KAFKA_NOTICE_TOPIC_FOUND,
+    KAFKA_NOTICE_UNSEATED, /* a broker does not say where partitions of ours begin; once, until all are seated
+                            */
+    KAFKA_NOTICE_SEATED,
     KAFKA_NOTICE_COMMIT_FAILED, /* the group's offsets only; ours are in Postgres */
     KAFKA_NOTICE_REBUILT /* the producer met a fatal sequence error: made anew, what is owed sent again */
 };
@@ -73,7 +76,8 @@ struct kafka_consumer_options {
     const char *const *topics;
     size_t topic_count; /* 1 … KAFKA_TOPICS_MAX */
     void *context;      /* of the three below */
-    /* Partitions come (with the cooperative protocol: those added; count may be 0). May block for seconds:
+    /* Partitions come (with the cooperative protocol: those added; count may be 0). One whose broker does not
+     * say where it begins is left out and comes in a call of its own, later. May block for seconds:
      * heartbeats go on. Not ST_OK: nothing is taken; the consumer leaves the group, kafka_consumer_poll
      * answers this status, and kafka_consumer_join goes back in. */
     enum status (*on_assign)(void *context, struct kafka_seat *seats, size_t count, struct fault *fault);
@@ -145,13 +149,18 @@ MUST_USE enum status kafka_consumer_rejoin(struct kafka_consumer *consumer, stru
 /* The watermarks as last heard, without asking: the lag is high − position. -1: unknown. */
 void kafka_consumer_watermarks(struct kafka_consumer *consumer, int topic, int32_t partition, int64_t *low,
                                int64_t *high);
-/* Asks for them anew (low and high of the seat); blocks for seconds at most. */
+/* Asks for them anew (low and high of the seat); blocks for a second at most. */
 MUST_USE enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat,
                                                    struct fault *fault);
+/* Partitions of ours that are not read yet, because their broker does not say where they begin and end; they
+ * are asked for again by kafka_consumer_poll, which then may block for a second. */
+size_t kafka_consumer_unseated(const struct kafka_consumer *consumer);
 /* True from the moment all brokers were away until one answers again; keep polling. */
 bool kafka_consumer_is_away(const struct kafka_consumer *consumer);
 /* True while a subscribed topic is missing; name it. */
 bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const char **topic);
+/* Why nothing can be read, for /readyz; false: nothing is in the way. */
+bool kafka_consumer_trouble(const struct kafka_consumer *consumer, char *text, size_t size);
 
 /* ---- where a partition starts (design.md §1 point 4) ----------------------------------------------------
  */

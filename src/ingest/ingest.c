@@ -74,18 +74,18 @@ void ingest_say_stopped(struct ingest *ingest, const char *what, enum status sta
 
 void ingest_say_ready(struct ingest *ingest)
 {
-    const char *missing = NULL;
+    char text[READINESS_REASON_MAX];
+    size_t unseated = kafka_consumer_unseated(ingest->consumer);
     ingest->stopped = false;
     ingest->gate = (struct log_gate){.passed = false};
-    if (kafka_consumer_is_away(ingest->consumer)) {
-        readiness_not(ingest->setup.readiness, ingest->ready_slot, "no Kafka broker answers");
-    } else if (kafka_consumer_topic_missing(ingest->consumer, &missing)) {
-        char reason[READINESS_REASON_MAX];
-        (void)snprintf(reason, sizeof reason, "topic %s is missing", missing);
-        readiness_not(ingest->setup.readiness, ingest->ready_slot, reason);
+    if (kafka_consumer_trouble(ingest->consumer, text, sizeof text)) {
+        readiness_not(ingest->setup.readiness, ingest->ready_slot, text);
     } else if (ingest->rejoin_at_ms != 0) {
         readiness_not(ingest->setup.readiness, ingest->ready_slot,
                       "out of the consumer group for the moment");
+    } else if (unseated > 0) {
+        (void)snprintf(text, sizeof text, "%zu partitions do not say where they begin", unseated);
+        readiness_ready_but(ingest->setup.readiness, ingest->ready_slot, text);
     } else {
         readiness_ready(ingest->setup.readiness, ingest->ready_slot);
     }

@@ -2,17 +2,13 @@
  * `replays`. Holds always: nothing is remembered before it is acknowledged, and nothing of a batch is taken
  * up again once its partition went to another run. No offset is committed: the table alone remembers. A crash
  * between acknowledgement and row puts one batch back once more (see ingest/replay.h). */
-#include "ingest/replay.h"
-
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/crash.h"
-#include "io/kafka.h"
-#include "store/replays.h"
+#include "replay_letter.h"
 #include "store/schema.h"
 
 enum {
@@ -22,17 +18,7 @@ enum {
     SEATED_WITHIN_MS = 60000,
     SILENCE_MS = 15000, /* the last offsets may be transaction markers, which nobody hands out */
     FLUSH_MS = 30000,
-    CLOSE_MS = 5000,
-    NUMBER_MAX = 24
-};
-
-struct letter {
-    struct kafka_record record;
-    struct replay_origin origin; /* in the record's headers */
-    char topic[REPLAY_TEXT_MAX], code[REPLAY_TEXT_MAX], field[REPLAY_TEXT_MAX], message[REPLAY_TEXT_MAX];
-    int64_t times; /* put back before this */
-    enum replay_verdict verdict;
-    bool acknowledged;
+    CLOSE_MS = 5000
 };
 
 struct place {
@@ -113,6 +99,9 @@ static void on_revoke(void *context, const struct kafka_seat *seats, size_t coun
 
 static bool is_at_end(const struct replay *replay)
 {
+    if (kafka_consumer_unseated(replay->consumer) > 0) {
+        return false;
+    }
     for (size_t i = 0; i < replay->place_count; i++) {
         if (replay->places[i].next < replay->places[i].end) {
             return false;
@@ -121,90 +110,8 @@ static bool is_at_end(const struct replay *replay)
     return replay->seated;
 }
 
-/* ---- what a letter says -------------------------------------------------------------------------------- */
-
-static void read_text(const struct kafka_record *record, const char *name, char text[REPLAY_TEXT_MAX])
-{
-    struct span value = {NULL, 0};
-    text[0] = '\0';
-    if (kafka_record_find_header(record, name, &value) && value.at != NULL) {
-        (void)snprintf(text, REPLAY_TEXT_MAX, "%.*s", (int)(value.bytes < 250 ? value.bytes : 250), value.at);
-    }
-}
-
-static bool read_number(const struct kafka_record *record, const char *name, int64_t *number)
-{
-    char text[REPLAY_TEXT_MAX], *end = NULL;
-    read_text(record, name, text);
-    errno = 0;
-    *number = strtoll(text, &end, 10);
-    return text[0] != '\0' && *end == '\0' && errno == 0;
-}
-
-static bool read_origin(struct letter *letter)
-{
-    int64_t partition = 0;
-    read_text(&letter->record, "belfry.origin.topic", letter->topic);
-    letter->origin.topic = span_of(letter->topic);
-    bool known = letter->topic[0] != '\0' &&
-                 read_number(&letter->record, "belfry.origin.partition", &partition) && partition >= 0 &&
-                 partition <= INT32_MAX &&
-                 read_number(&letter->record, "belfry.origin.offset", &letter->origin.offset) &&
-                 read_number(&letter->record, "belfry.origin.timestamp", &letter->origin.timestamp_ms);
-    letter->origin.partition = (int32_t)partition;
-    return known;
-}
-
-static bool is_ours(const struct replay *replay, const char *topic)
-{
-    return strcmp(topic, replay->setup->topics->events) == 0 ||
-           strcmp(topic, replay->setup->topics->devices) == 0;
-}
-
-static enum replay_verdict judge(const struct replay *replay, struct letter *letter)
-{
-    const struct replay_setup *setup = replay->setup;
-    int64_t cut = 0;
-    read_text(&letter->record, "belfry.error.code", letter->code);
-    read_text(&letter->record, "belfry.error.field", letter->field);
-    read_text(&letter->record, "belfry.error.message", letter->message);
-    if (!read_number(&letter->record, "belfry.replays", &letter->times) || letter->times < 0) {
-        letter->times = 0;
-    }
-    if (!read_origin(letter) || !is_ours(replay, letter->topic)) {
-        return REPLAY_NOT_OURS;
-    }
-    if (setup->code != NULL && strcmp(setup->code, letter->code) != 0) {
-        return REPLAY_OTHER_CODE;
-    }
-    if (setup->since_us != INT64_MIN && letter->record.timestamp_ms < setup->since_us / 1000) {
-        return REPLAY_TOO_OLD;
-    }
-    if (read_number(&letter->record, "belfry.error.cut", &cut)) {
-        return REPLAY_CUT;
-    }
-    return letter->times >= REPLAY_TIMES_MAX ? REPLAY_TIMES_OVER : REPLAY_PUT_BACK;
-}
-
-static bool same_origin(const struct replay_origin *a, const struct replay_origin *b)
-{
-    return a->offset == b->offset && a->partition == b->partition && a->timestamp_ms == b->timestamp_ms &&
-           span_same(a->topic, b->topic);
-}
-
-/* A letter is in the topic once a delivery: perhaps twice in this very batch. */
-static void drop_copies(struct replay *replay)
-{
-    for (size_t i = 0; i < replay->count; i++) {
-        struct letter *letter = &replay->letters[i];
-        for (size_t k = 0; k < i && letter->verdict == REPLAY_PUT_BACK; k++) {
-            if (replay->letters[k].verdict == REPLAY_PUT_BACK &&
-                same_origin(&letter->origin, &replay->letters[k].origin)) {
-                letter->verdict = REPLAY_DONE_BEFORE;
-            }
-        }
-    }
-}
+/* ---- what becomes of them --------------------------------------------------------------------------------
+ */
 
 /* The origins of those that are (still) to be put back, or of those that were. */
 static size_t gather(const struct replay *replay, bool acknowledged, struct replay_origin *origins)
@@ -224,7 +131,7 @@ static enum status judge_batch(struct replay *replay, struct fault *fault)
     struct replay_origin origins[BATCH_RECORDS];
     bool done[BATCH_RECORDS];
     for (size_t i = 0; i < replay->count; i++) {
-        replay->letters[i].verdict = judge(replay, &replay->letters[i]);
+        replay->letters[i].verdict = letter_judge(&replay->letters[i], replay->setup);
     }
     size_t count = gather(replay, false, origins);
     enum status status = count == 0 ? ST_OK : replays_find(replay->db, origins, count, done, fault);
@@ -233,7 +140,7 @@ static enum status judge_batch(struct replay *replay, struct fault *fault)
             replay->letters[i].verdict = REPLAY_DONE_BEFORE;
         }
     }
-    drop_copies(replay);
+    letter_drop_copies(replay->letters, replay->count);
     return status;
 }
 
@@ -258,30 +165,12 @@ static void on_delivery(void *context, int64_t opaque, enum status status, const
     }
 }
 
-static bool is_ours_to_remove(struct span name)
-{
-    static const char *const prefixes[] = {"belfry.error.", "belfry.origin.", "belfry.replays"};
-    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
-        size_t bytes = strlen(prefixes[i]);
-        if (name.bytes >= bytes && memcmp(name.at, prefixes[i], bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum status send_one(struct replay *replay, size_t index, struct fault *fault)
 {
     const struct letter *letter = &replay->letters[index];
     struct kafka_header headers[KAFKA_HEADERS_MAX];
-    char times[NUMBER_MAX];
-    size_t count = 0;
-    for (size_t i = 0;
-         count < KAFKA_HEADERS_MAX - 1 && kafka_record_header(&letter->record, i, &headers[count]); i++) {
-        count += is_ours_to_remove(headers[count].name) ? 0 : 1;
-    }
-    (void)snprintf(times, sizeof times, "%lld", (long long)letter->times + 1);
-    headers[count++] = (struct kafka_header){span_of("belfry.replays"), span_of(times)};
+    char times[LETTER_NUMBER_MAX];
+    size_t count = letter_headers(letter, headers, times);
     struct kafka_message message = {.topic = letter->topic,
                                     .partition = letter->origin.partition,
                                     .key_null = letter->record.key_null,
@@ -424,10 +313,16 @@ static void take(struct replay *replay, struct kafka_record *record)
 static enum status wait_over(const struct replay *replay, int64_t silent_ms, bool *over, struct fault *fault)
 {
     const char *topic = NULL;
-    *over = is_at_end(replay) || (replay->seated && silent_ms >= SILENCE_MS);
+    size_t unseated = kafka_consumer_unseated(replay->consumer);
+    *over = is_at_end(replay) || (replay->seated && unseated == 0 && silent_ms >= SILENCE_MS);
     if (kafka_consumer_topic_missing(replay->consumer, &topic)) {
         fault_set(fault, "topic_missing", "the topic %s is missing", topic);
         return ST_STOP;
+    }
+    if (unseated > 0 && silent_ms >= SEATED_WITHIN_MS) {
+        fault_set(fault, "not_seated", "%zu partitions do not say where they begin: is a broker away?",
+                  unseated);
+        return ST_RETRY;
     }
     if (!replay->seated && silent_ms >= SEATED_WITHIN_MS) {
         fault_set(fault, "not_seated", "no partition was given to us within %d s: is Kafka there?",

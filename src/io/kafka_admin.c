@@ -242,9 +242,17 @@ enum status kafka_admin_partitions(struct kafka_admin *admin, const char *topic,
 enum status kafka_admin_watermarks(struct kafka_admin *admin, const char *topic, int32_t partition,
                                    struct kafka_watermarks *marks, struct fault *fault)
 {
-    struct kafka_watermarks found;
-    rd_kafka_resp_err_t error = rd_kafka_query_watermark_offsets(
-        admin->client.rk, topic, partition, &found.low, &found.high, KAFKA_ADMIN_TIMEOUT_MS);
+    struct kafka_watermarks found = {0, 0};
+    rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
+    rd_kafka_topic_partition_t *one = rd_kafka_topic_partition_list_add(list, topic, partition);
+    rd_kafka_resp_err_t error =
+        kafka_ask_edge(admin->client.rk, list, RD_KAFKA_OFFSET_BEGINNING, KAFKA_ADMIN_TIMEOUT_MS);
+    found.low = one->offset;
+    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
+        error = kafka_ask_edge(admin->client.rk, list, RD_KAFKA_OFFSET_END, KAFKA_ADMIN_TIMEOUT_MS);
+    }
+    found.high = one->offset;
+    rd_kafka_topic_partition_list_destroy(list);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
         return kafka_fault(fault, error, NULL);
     }

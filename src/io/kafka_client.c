@@ -60,7 +60,7 @@ static void client_die(struct kafka_client *client, rd_kafka_resp_err_t error, c
     }
 }
 
-enum { M_RECONNECTS, M_ERRORS, METRICS };
+enum { M_RECONNECTS, M_ERRORS, M_UNSEATED, M_PAUSES, M_FETCHED, METRICS };
 
 static const struct metric_row metric_rows[METRICS] = {
     [M_RECONNECTS] = {.name = "belfry_kafka_reconnects_total",
@@ -68,11 +68,35 @@ static const struct metric_row metric_rows[METRICS] = {
     [M_ERRORS] = {.name = "belfry_kafka_errors_total",
                   .help =
                       "Errors the Kafka clients reported beside their answers; they go on by themselves."},
+    [M_UNSEATED] = {.name = "belfry_kafka_partitions_unseated",
+                    .help = "Partitions given to us whose broker does not say where they begin.",
+                    .type = METRIC_GAUGE},
+    [M_PAUSES] = {.name = "belfry_kafka_pauses_total",
+                  .help = "Times that all partitions were paused, because what was taken could not be stored "
+                          "for a second."},
+    [M_FETCHED] = {.name = "belfry_kafka_prefetched_bytes",
+                   .help = "Keys and values the consumer holds ahead of us, by librdkafka's statistics.",
+                   .type = METRIC_GAUGE},
 };
 
 void kafka_client_count_in(struct kafka_client *client, struct metrics *metrics)
 {
     client->metrics = metrics_add(metrics, metric_rows, METRICS);
+}
+
+void kafka_client_show_unseated(const struct kafka_client *client, size_t count)
+{
+    metric_put(client->metrics, M_UNSEATED, 0, (double)count);
+}
+
+void kafka_client_count_pause(const struct kafka_client *client)
+{
+    metric_add(client->metrics, M_PAUSES, 0, 1);
+}
+
+void kafka_client_show_fetched(const struct kafka_client *client, double bytes)
+{
+    metric_put(client->metrics, M_FETCHED, 0, bytes);
 }
 
 void kafka_client_answers(struct kafka_client *client)

@@ -22,6 +22,8 @@ static const struct kafka_property consumer_defaults[] = {
     {"topic.metadata.refresh.interval.ms",
      "10000"}, /* a topic made later is found in ten seconds, not five minutes */
     {"queued.max.messages.kbytes", "32768"},
+    /* What one answer may add to a queue that was just below its bound; 50 MB by librdkafka's own default. */
+    {"fetch.max.bytes", "4194304"},
     {NULL, NULL},
 };
 
@@ -32,7 +34,7 @@ static const struct kafka_property consumer_owned[] = {
     {"enable.partition.eof", "false"},
     {"allow.auto.create.topics", "false"},
     {"socket.nagle.disable", "true"},
-    {"statistics.interval.ms", "5000"}, /* keeps the low watermark fresh; no callback is set */
+    {"statistics.interval.ms", "5000"}, /* keeps the low watermark fresh, tells what is fetched ahead */
     {NULL, NULL},
 };
 
@@ -118,7 +120,42 @@ static void ask_for_missing(struct kafka_consumer *consumer)
     }
 }
 
+/* ---- statistics ---------------------------------------------------------------------------------------- */
+
+/* All partitions' queues are forwarded into the consumer's one, and each says that one's size. */
+static int on_statistics(rd_kafka_t *rk, char *json, size_t bytes, void *opaque)
+{
+    static const char name[] = "\"fetchq_size\":";
+    struct kafka_consumer *consumer = opaque;
+    double most = 0;
+    (void)rk;
+    (void)bytes;
+    for (const char *at = strstr(json, name); at != NULL; at = strstr(at + 1, name)) {
+        double size = strtod(at + sizeof name - 1, NULL);
+        most = size > most ? size : most;
+    }
+    kafka_client_show_fetched(&consumer->client, most);
+    return 0;
+}
+
 /* ---- opening and closing ------------------------------------------------------------------------------- */
+
+static long conf_number(const rd_kafka_conf_t *conf, const char *name)
+{
+    char text[32] = "";
+    size_t bytes = sizeof text;
+    return rd_kafka_conf_get(conf, name, text, &bytes) == RD_KAFKA_CONF_OK ? strtol(text, NULL, 10) : 0;
+}
+
+static enum status conf_at_least(rd_kafka_conf_t *conf, const char *name, long least, struct fault *fault)
+{
+    char text[32];
+    if (conf_number(conf, name) >= least) {
+        return ST_OK;
+    }
+    (void)snprintf(text, sizeof text, "%ld", least);
+    return kafka_conf_set(conf, name, text, fault);
+}
 
 static enum status consumer_conf(const struct kafka_consumer_options *options, rd_kafka_conf_t **conf,
                                  struct fault *fault)
@@ -131,13 +168,11 @@ static enum status consumer_conf(const struct kafka_consumer_options *options, r
     if (options->group != NULL && options->group[0] != '\0') {
         status = kafka_conf_set(*conf, "group.id", options->group, fault);
     }
-    char kbytes[32];
-    size_t bytes = sizeof kbytes;
-    if (status == ST_OK &&
-        rd_kafka_conf_get(*conf, "queued.max.messages.kbytes", kbytes, &bytes) == RD_KAFKA_CONF_OK &&
-        strtol(kbytes, NULL, 10) < PREFETCH_KBYTES_MIN) {
-        (void)snprintf(kbytes, sizeof kbytes, "%d", PREFETCH_KBYTES_MIN);
-        status = kafka_conf_set(*conf, "queued.max.messages.kbytes", kbytes, fault);
+    if (status == ST_OK) {
+        status = conf_at_least(*conf, "queued.max.messages.kbytes", PREFETCH_KBYTES_MIN, fault);
+    }
+    if (status == ST_OK) { /* librdkafka refuses less */
+        status = conf_at_least(*conf, "fetch.max.bytes", conf_number(*conf, "message.max.bytes"), fault);
     }
     if (status != ST_OK) {
         rd_kafka_conf_destroy(*conf);
@@ -145,6 +180,7 @@ static enum status consumer_conf(const struct kafka_consumer_options *options, r
         return status;
     }
     rd_kafka_conf_set_rebalance_cb(*conf, kafka_rebalance);
+    rd_kafka_conf_set_stats_cb(*conf, on_statistics);
     return ST_OK;
 }
 
@@ -157,6 +193,7 @@ static void consumer_free(struct kafka_consumer *consumer)
         (void)close(consumer->client.wake_fd);
     }
     free(consumer->held);
+    free(consumer->waiting);
     free(consumer);
 }
 
@@ -384,6 +421,7 @@ enum status kafka_consumer_poll(struct kafka_consumer *consumer, int timeout_ms,
                                 bool *got, struct fault *fault)
 {
     bool found = false;
+    kafka_seating_again(consumer);
     enum status status = look(consumer, 0, record, &found, fault);
     if (status == ST_OK && !found) {
         /* The descriptor is emptied before the last look, so that what comes after it makes it readable. */
@@ -454,4 +492,19 @@ bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const c
         }
     }
     return false;
+}
+
+bool kafka_consumer_trouble(const struct kafka_consumer *consumer, char *text, size_t size)
+{
+    const char *topic = NULL;
+    if (consumer->client.away) {
+        (void)snprintf(text, size, "no Kafka broker answers");
+    } else if (kafka_consumer_topic_missing(consumer, &topic)) {
+        (void)snprintf(text, size, "topic %s is missing", topic);
+    } else if (consumer->waiting_count > 0 && consumer->held_count == 0) {
+        (void)snprintf(text, size, "no partition says where it begins");
+    } else {
+        return false;
+    }
+    return true;
 }

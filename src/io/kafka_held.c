@@ -158,8 +158,8 @@ void kafka_held_commit_owed(struct kafka_consumer *consumer)
 
 /* ---- where it goes on ---------------------------------------------------------------------------------- */
 
-static enum status seek_list(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
-                             struct fault *fault)
+enum status kafka_held_seek_list(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
+                                 struct fault *fault)
 {
     rd_kafka_error_t *error = rd_kafka_seek_partitions(consumer->client.rk, list, SEEK_TIMEOUT_MS);
     if (error != NULL) {
@@ -182,7 +182,7 @@ enum status kafka_consumer_seek(struct kafka_consumer *consumer, int topic, int3
     }
     rd_kafka_topic_partition_list_t *list = rd_kafka_topic_partition_list_new(1);
     rd_kafka_topic_partition_list_add(list, consumer->topics[topic], partition)->offset = offset;
-    enum status status = seek_list(consumer, list, fault);
+    enum status status = kafka_held_seek_list(consumer, list, fault);
     rd_kafka_topic_partition_list_destroy(list);
     if (status == ST_OK) {
         held->position = offset;
@@ -197,6 +197,7 @@ void kafka_consumer_pause(struct kafka_consumer *consumer)
         return;
     }
     consumer->paused = true;
+    kafka_client_count_pause(&consumer->client);
     rd_kafka_topic_partition_list_t *list = held_list(consumer);
     if (list->cnt > 0) {
         (void)rd_kafka_pause_partitions(consumer->client.rk, list);
@@ -215,10 +216,10 @@ void kafka_consumer_resume(struct kafka_consumer *consumer)
     struct fault fault;
     rd_kafka_topic_partition_list_t *list = held_list(consumer);
     if (list->cnt > 0) {
-        if (seek_list(consumer, list, &fault) != ST_OK) {
+        (void)rd_kafka_resume_partitions(consumer->client.rk, list);
+        if (kafka_held_seek_list(consumer, list, &fault) != ST_OK) {
             consumer->reseat = true;
         }
-        (void)rd_kafka_resume_partitions(consumer->client.rk, list);
     }
     rd_kafka_topic_partition_list_destroy(list);
 }

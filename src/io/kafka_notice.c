@@ -16,6 +16,8 @@ void kafka_notice_log(void *context, const struct kafka_notice *notice)
                                         " (belfry-dispatcher --create-topics makes it)",
                                         LOG_ERROR},
         [KAFKA_NOTICE_TOPIC_FOUND] = {"KAFKA-TOPIC-FOUND", "a missing topic is there", LOG_INFO},
+        [KAFKA_NOTICE_UNSEATED] = {"KAFKA-UNSEATED", NULL, LOG_WARN},
+        [KAFKA_NOTICE_SEATED] = {"KAFKA-SEATED", NULL, LOG_INFO},
         [KAFKA_NOTICE_COMMIT_FAILED] = {"KAFKA-COMMIT",
                                         "the group's offsets were not committed; Postgres has them",
                                         LOG_INFO},

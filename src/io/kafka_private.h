@@ -54,6 +54,10 @@ void kafka_client_error(struct kafka_client *client, rd_kafka_resp_err_t error, 
 void kafka_client_count_in(struct kafka_client *client, struct metrics *metrics);
 /* A broker answers: no longer away. */
 void kafka_client_answers(struct kafka_client *client);
+/* How many partitions wait for their seat, how often everything was paused, how much is fetched ahead. */
+void kafka_client_show_unseated(const struct kafka_client *client, size_t count);
+void kafka_client_count_pause(const struct kafka_client *client);
+void kafka_client_show_fetched(const struct kafka_client *client, double bytes);
 /* ST_OK, or ST_FATAL with the client's fault. */
 MUST_USE enum status kafka_client_check(const struct kafka_client *client, struct fault *fault);
 
@@ -67,7 +71,12 @@ enum status kafka_fault(struct fault *fault, rd_kafka_resp_err_t error, const ch
 /* The same for an error object, which is destroyed. */
 enum status kafka_fault_error(struct fault *fault, rd_kafka_error_t *error);
 
-/* ---- the consumer's three files ------------------------------------------------------------------------ */
+/* Where the partitions of the list begin (edge RD_KAFKA_OFFSET_BEGINNING) or end (…_END), into offset. All of
+ * them or an error; keeps to its timeout. */
+rd_kafka_resp_err_t kafka_ask_edge(rd_kafka_t *rk, rd_kafka_topic_partition_list_t *list, int64_t edge,
+                                   int timeout_ms);
+
+/* ---- the consumer's files ------------------------------------------------------------------------ */
 
 /* A partition of ours: from the moment on_assign gave it a start until on_revoke returned. */
 struct kafka_held {
@@ -92,6 +101,13 @@ struct kafka_consumer {
     size_t held_count, held_last;
     enum status seat_status; /* of on_assign, until poll has told it */
     struct fault seat_fault;
+    /* Assigned and paused: their brokers have not said yet where they begin (kafka_seating.c). */
+    struct kafka_seat *waiting;
+    size_t waiting_count;
+    int64_t waiting_ask_ms; /* when the next round is due */
+    int waiting_pause_ms;
+    unsigned waiting_turn;           /* counts the rounds */
+    rd_kafka_resp_err_t waiting_why; /* the last error one of them gave */
     bool commit_under_way, commit_owed, paused, closing, stuck, reseat;
     int64_t commit_again_ms; /* not before, after one that failed */
 };
@@ -100,11 +116,24 @@ struct kafka_held *kafka_held_find(struct kafka_consumer *consumer, int topic, i
 /* False: too many, or out of memory; nothing is added. */
 bool kafka_held_add(struct kafka_consumer *consumer, const struct kafka_seat *seats, size_t count);
 void kafka_held_remove(struct kafka_consumer *consumer, const struct kafka_seat *seats, size_t count);
+/* Seeks and waits for it. */
+enum status kafka_held_seek_list(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
+                                 struct fault *fault);
 int kafka_topic_find(const struct kafka_consumer *consumer, const char *name);
 /* Says it once: missing, or found again. topic below 0 is ignored. */
 void kafka_topic_tell(struct kafka_consumer *consumer, int topic, bool missing, const char *text);
 /* Commits what a commit under way, or one that failed, left over: called when there is nothing else to do. */
 void kafka_held_commit_owed(struct kafka_consumer *consumer);
+/* Asks where the seats begin and end, for a few seconds at most, and seats those that answered: *seated of
+ * them, in front. The others wait. ST_OK also when none answered; else none is seated. */
+MUST_USE enum status kafka_seating_begin(struct kafka_consumer *consumer, struct kafka_seat *seats,
+                                         size_t count, size_t *seated, struct fault *fault);
+/* A round for those that wait, when it is due; what it meets is left in seat_status. */
+void kafka_seating_again(struct kafka_consumer *consumer);
+/* Pauses them: called once they are assigned. */
+void kafka_seating_pause(const struct kafka_consumer *consumer);
+/* These went away: they no longer wait. */
+void kafka_seating_drop(struct kafka_consumer *consumer, const struct kafka_seat *seats, size_t count);
 /* librdkafka's rebalance callback; also called while closing. */
 void kafka_rebalance(rd_kafka_t *rk, rd_kafka_resp_err_t error, rd_kafka_topic_partition_list_t *list,
                      void *opaque);

@@ -1,72 +1,15 @@
 /* Partitions come and go: librdkafka's rebalance callback on one side, on_assign and on_revoke on the other.
  *
- * A partition that comes is asked for the group's offset and its watermarks, then on_assign says where it
+ * A partition that comes is asked where it begins and ends (kafka_seating.c), then on_assign says where it
  * starts. What on_assign refuses is never held: the caller hears of it from kafka_consumer_poll and the group
  * is left. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "kafka_private.h"
 
-enum { ASK_TIMEOUT_MS = 5000, ASK_TRIES = 15, ASK_AGAIN_NS = 200 * 1000 * 1000, FAREWELL_MS = 2000 };
-
-static enum status ask_committed(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
-                                 struct kafka_seat *seats, struct fault *fault)
-{
-    rd_kafka_topic_partition_list_t *asked = rd_kafka_topic_partition_list_copy(list);
-    enum status status = ST_OK;
-    rd_kafka_resp_err_t error = list->cnt == 0
-                                    ? RD_KAFKA_RESP_ERR_NO_ERROR
-                                    : rd_kafka_committed(consumer->client.rk, asked, ASK_TIMEOUT_MS);
-    for (int i = 0; i < asked->cnt && error == RD_KAFKA_RESP_ERR_NO_ERROR; i++) {
-        seats[i].committed = asked->elems[i].offset >= 0 ? asked->elems[i].offset : -1;
-        error = asked->elems[i].err;
-    }
-    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        status = kafka_fault(fault, error, NULL);
-    }
-    rd_kafka_topic_partition_list_destroy(asked);
-    return status;
-}
-
-/* A leader may just be changing, or the topic be seconds old: asked again for a while. */
-static rd_kafka_resp_err_t ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat)
-{
-    const char *topic = consumer->topics[seat->topic];
-    rd_kafka_resp_err_t error = RD_KAFKA_RESP_ERR_NO_ERROR;
-    for (int i = 0; i < ASK_TRIES; i++) {
-        error = rd_kafka_query_watermark_offsets(consumer->client.rk, topic, seat->partition, &seat->low,
-                                                 &seat->high, ASK_TIMEOUT_MS);
-        if (error == RD_KAFKA_RESP_ERR_NO_ERROR || error == RD_KAFKA_RESP_ERR__TIMED_OUT) {
-            break;
-        }
-        (void)nanosleep(&(struct timespec){.tv_nsec = ASK_AGAIN_NS}, NULL);
-    }
-    return error;
-}
-
-static enum status ask_offsets(struct kafka_consumer *consumer, const rd_kafka_topic_partition_list_t *list,
-                               struct kafka_seat *seats, struct fault *fault)
-{
-    enum status status = ask_committed(consumer, list, seats, fault);
-    for (int i = 0; i < list->cnt && status == ST_OK; i++) {
-        rd_kafka_resp_err_t error = ask_watermarks(consumer, &seats[i]);
-        if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-            status = kafka_fault(fault, error, NULL);
-        }
-        seats[i].start = seats[i].low;
-    }
-    return status;
-}
-
-enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consumer, struct kafka_seat *seat,
-                                          struct fault *fault)
-{
-    rd_kafka_resp_err_t error = ask_watermarks(consumer, seat);
-    return error == RD_KAFKA_RESP_ERR_NO_ERROR ? ST_OK : kafka_fault(fault, error, NULL);
-}
+enum { FAREWELL_MS = 2000 };
 
 static struct kafka_seat *seats_make(const struct kafka_consumer *consumer,
                                      const rd_kafka_topic_partition_list_t *list)
@@ -153,33 +96,37 @@ static void assign(struct kafka_consumer *consumer, const rd_kafka_topic_partiti
     }
 }
 
+/* Where librdkafka begins to read: the seats that were taken at their start, in front; the others wait. */
+static void set_starts(const struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list,
+                       const struct kafka_seat *seats, size_t seated)
+{
+    for (int i = 0; i < list->cnt; i++) {
+        list->elems[i].offset = RD_KAFKA_OFFSET_BEGINNING;
+    }
+    for (size_t i = 0; i < seated; i++) {
+        (void)rd_kafka_topic_partition_list_set_offset(list, consumer->topics[seats[i].topic],
+                                                       seats[i].partition, seats[i].start);
+    }
+}
+
 static void take_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list)
 {
     struct fault fault;
     fault_reset(&fault);
     struct kafka_seat *seats = seats_make(consumer, list);
     enum status status = ST_RETRY;
+    size_t count = (size_t)list->cnt, seated = 0;
     if (seats != NULL && !consumer->closing) {
-        status = ask_offsets(consumer, list, seats, &fault);
+        status = kafka_seating_begin(consumer, seats, count, &seated, &fault);
     }
-    if (status == ST_OK) {
-        status = consumer->on_assign(consumer->context, seats, (size_t)list->cnt, &fault);
-    }
-    if (status == ST_OK && !kafka_held_add(consumer, seats, (size_t)list->cnt)) {
-        fault_set(&fault, "partitions", "more than %d partitions", KAFKA_PARTITIONS_MAX);
-        status = ST_STOP;
-    }
-    for (int i = 0; i < list->cnt; i++) {
-        list->elems[i].offset = status == ST_OK ? seats[i].start : RD_KAFKA_OFFSET_BEGINNING;
-    }
+    set_starts(consumer, list, seats, seated);
     /* What could not be seated is taken all the same, because librdkafka waits for an answer with partitions
-     * in it; but it is not held, so none of its records gets out before the group is left. */
+     * in it; but it is not held, so none of its records gets out before it is, or the group is left. */
     assign(consumer, list, true);
     if (status == ST_OK && consumer->paused && list->cnt > 0) {
         (void)rd_kafka_pause_partitions(consumer->client.rk, list);
-    }
-    for (int i = 0; status == ST_OK && i < list->cnt; i++) {
-        kafka_topic_tell(consumer, seats[i].topic, false, "the topic is there");
+    } else if (status == ST_OK) {
+        kafka_seating_pause(consumer);
     }
     consumer->seat_status = status;
     consumer->seat_fault = fault;
@@ -189,8 +136,12 @@ static void take_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition
 static void give_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition_list_t *list)
 {
     bool lost = rd_kafka_assignment_lost(consumer->client.rk) != 0;
+    bool marked = consumer->paused || consumer->waiting_count > 0;
     struct kafka_seat *seats = seats_make(consumer, list);
     size_t count = 0;
+    if (seats != NULL) {
+        kafka_seating_drop(consumer, seats, (size_t)list->cnt);
+    }
     for (int i = 0; seats != NULL && i < list->cnt; i++) {
         const struct kafka_held *held = kafka_held_find(consumer, seats[i].topic, seats[i].partition);
         if (held != NULL) {
@@ -202,7 +153,7 @@ static void give_seats(struct kafka_consumer *consumer, rd_kafka_topic_partition
         consumer->on_revoke(consumer->context, seats, count, lost);
         kafka_held_remove(consumer, seats, count);
     }
-    if (consumer->paused && list->cnt > 0) {
+    if (marked && list->cnt > 0) {
         /* The mark outlives the assignment: without this the partition would come back paused. */
         (void)rd_kafka_resume_partitions(consumer->client.rk, list);
     }

@@ -275,15 +275,15 @@ static enum status open_kafka(struct drain *drain, struct fault *fault)
 static void say_ready(struct drain *drain)
 {
     struct readiness *readiness = drain->session.setup->readiness;
-    const char *topic = NULL;
-    char reason[READINESS_REASON_MAX];
-    if (kafka_consumer_is_away(drain->consumer)) {
-        readiness_not(readiness, drain->session.slot, "no Kafka broker answers");
-    } else if (kafka_consumer_topic_missing(drain->consumer, &topic)) {
-        snprintf(reason, sizeof reason, "topic %.150s is missing", topic);
-        readiness_not(readiness, drain->session.slot, reason);
+    size_t unseated = kafka_consumer_unseated(drain->consumer);
+    char text[READINESS_REASON_MAX];
+    if (kafka_consumer_trouble(drain->consumer, text, sizeof text)) {
+        readiness_not(readiness, drain->session.slot, text);
     } else if (!drain->seated) {
         readiness_beat(readiness, drain->session.slot); /* the group has not answered yet */
+    } else if (unseated > 0) {
+        snprintf(text, sizeof text, "%zu partitions do not say where they begin", unseated);
+        readiness_ready_but(readiness, drain->session.slot, text);
     } else {
         readiness_ready(readiness, drain->session.slot);
     }

@@ -9,6 +9,8 @@
 #include "base/clock.h"
 #include "kafka_private.h"
 #include "support/harness.h"
+/* after librdkafka's own header, which kafka_private.h brings */
+#include <librdkafka/rdkafka_mock.h>
 
 enum { RECORDS_SEEN_MAX = 4096, PATIENCE_MS = 30000 };
 
@@ -41,7 +43,7 @@ static const struct config_pairs *kafka_properties(void)
 }
 
 struct notices {
-    int missing, found, commit_failed, rebuilt;
+    int missing, found, unseated, seated, commit_failed, rebuilt;
 };
 
 static void on_notice(void *context, const struct kafka_notice *notice)
@@ -49,6 +51,8 @@ static void on_notice(void *context, const struct kafka_notice *notice)
     struct notices *notices = context;
     notices->missing += notice->kind == KAFKA_NOTICE_TOPIC_MISSING;
     notices->found += notice->kind == KAFKA_NOTICE_TOPIC_FOUND;
+    notices->unseated += notice->kind == KAFKA_NOTICE_UNSEATED;
+    notices->seated += notice->kind == KAFKA_NOTICE_SEATED;
     notices->rebuilt += notice->kind == KAFKA_NOTICE_REBUILT;
     notices->commit_failed += notice->kind == KAFKA_NOTICE_COMMIT_FAILED;
 }
@@ -186,7 +190,7 @@ static void on_revoke(void *context, const struct kafka_seat *seats, size_t coun
     }
 }
 
-static void join(struct member *member)
+static void join_with(struct member *member, struct metrics *metrics)
 {
     struct fault fault;
     const char *topics[] = {topic_name};
@@ -196,7 +200,8 @@ static void join(struct member *member)
     struct kafka_consumer_options options = {.client = {.properties = kafka_properties(),
                                                         .client_name = "test",
                                                         .on_notice = on_notice,
-                                                        .notice_context = &member->notices},
+                                                        .notice_context = &member->notices,
+                                                        .metrics = metrics},
                                              .group = group_name,
                                              .topics = topics,
                                              .topic_count = 1,
@@ -204,6 +209,11 @@ static void join(struct member *member)
                                              .on_assign = on_assign,
                                              .on_revoke = on_revoke};
     cr_assert_eq(kafka_consumer_open(&options, &member->consumer, &fault), ST_OK, "%s", fault.text);
+}
+
+static void join(struct member *member)
+{
+    join_with(member, NULL);
 }
 
 /* Polls for at most ms; keeps the number of each record. True when one came. */
@@ -620,4 +630,122 @@ Test(kafka, an_operator_sets_the_groups_offset)
     cr_assert_eq(kafka_admin_set_offset(admin, group_name, &offset, &fault), ST_STOP, "%s %s", fault.code,
                  fault.text);
     kafka_consumer_close(member.consumer, 10000);
+}
+
+/* ---- a broker of two is away ---------------------------------------------------------------------------
+ */
+
+/* librdkafka's mock cluster of two: the group's coordinator and partition 0 are at broker 1. */
+static rd_kafka_mock_cluster_t *two_brokers(rd_kafka_t **owner)
+{
+    char text[256], group[] = "the-group";
+    *owner = rd_kafka_new(RD_KAFKA_PRODUCER, rd_kafka_conf_new(), text, sizeof text);
+    cr_assert_not_null(*owner, "%s", text);
+    rd_kafka_mock_cluster_t *cluster = rd_kafka_mock_cluster_new(*owner, 2);
+    cr_assert_not_null(cluster);
+    (void)snprintf(brokers, sizeof brokers, "%s", rd_kafka_mock_cluster_bootstraps(cluster));
+    (void)snprintf(group_name, sizeof group_name, "%s", group);
+    cr_assert_eq(rd_kafka_mock_topic_create(cluster, topic_name, 4, 2), RD_KAFKA_RESP_ERR_NO_ERROR);
+    for (int partition = 0; partition < 4; partition++) {
+        (void)rd_kafka_mock_partition_set_leader(cluster, topic_name, partition, partition < 2 ? 1 : 2);
+    }
+    (void)rd_kafka_mock_coordinator_set(cluster, "group", group, 1);
+    return cluster;
+}
+
+/* Polls until count records are there; gives the longest that a single call took. */
+static int64_t longest_poll(struct member *member, int count, int ms)
+{
+    int64_t longest_ms = 0, until_ms = clock_monotonic_ms(&clock_system) + ms;
+    while (member->count < count && clock_monotonic_ms(&clock_system) < until_ms) {
+        int64_t before_ms = clock_monotonic_ms(&clock_system);
+        (void)take_one(member, 50);
+        int64_t took_ms = clock_monotonic_ms(&clock_system) - before_ms;
+        longest_ms = took_ms > longest_ms ? took_ms : longest_ms;
+    }
+    return longest_ms;
+}
+
+/* A leader that does not say where its partitions begin holds up neither the others nor the thread: they are
+ * read, it is asked again, and what it has is read from the beginning once it answers. */
+static void one_leader_away(void (*away)(rd_kafka_mock_cluster_t *cluster, bool is_away), const char *how)
+{
+    enum { PATIENCE_AWAY_MS = 20000, MORE_MS = 5000, LONGEST_MS = 6000 };
+    rd_kafka_t *owner = NULL;
+    rd_kafka_mock_cluster_t *cluster = two_brokers(&owner);
+    for (int partition = 0; partition < 4; partition++) {
+        produce_numbers(partition, partition * 100, 100);
+    }
+    away(cluster, true);
+    struct member member = {0};
+    struct metrics *metrics = metrics_new();
+    join_with(&member, metrics);
+    int64_t first_ms = longest_poll(&member, 200, PATIENCE_AWAY_MS);
+    int64_t second_ms = longest_poll(&member, 201, MORE_MS);
+    struct buffer text;
+    buffer_init(&text, 1024 * 1024);
+    metrics_write(metrics, &text);
+    printf("%s: %d of 200 records of the others, %zu partitions wait, %d revoked, longest poll %lld ms, "
+           "then %lld ms\n",
+           how, member.count, kafka_consumer_unseated(member.consumer), member.revoked, (long long)first_ms,
+           (long long)second_ms);
+    cr_assert_eq(member.count, 200);
+    cr_assert_eq(member.assigned, 2);
+    cr_assert_eq(kafka_consumer_unseated(member.consumer), 2);
+    cr_assert_eq(member.notices.unseated, 1, "said once: %d", member.notices.unseated);
+    cr_assert_eq(member.revoked, 0, "the group is not left");
+    cr_assert_lt(first_ms, LONGEST_MS);
+    cr_assert_lt(second_ms, LONGEST_MS);
+    cr_assert_not_null(memmem(text.at, text.bytes, "belfry_kafka_partitions_unseated 2\n", 35));
+    away(cluster, false);
+    (void)longest_poll(&member, 400, PATIENCE_AWAY_MS + PATIENCE_MS);
+    printf("%s: back, %d of 400 records, %d partitions seated in all, %d revoked\n", how, member.count,
+           member.assigned, member.revoked);
+    cr_assert_eq(member.count, 400, "%d", member.count);
+    cr_assert_eq(member.assigned, 4);
+    cr_assert_eq(member.revoked, 0);
+    cr_assert_eq(member.notices.seated, 1);
+    cr_assert_eq(kafka_consumer_unseated(member.consumer), 0);
+    bool seen[400] = {false};
+    for (int i = 0; i < 400; i++) {
+        cr_assert_not(seen[member.numbers[i]], "%d came twice", member.numbers[i]);
+        seen[member.numbers[i]] = true;
+    }
+    buffer_done(&text);
+    kafka_consumer_close(member.consumer, 10000);
+    metrics_free(metrics);
+    rd_kafka_mock_cluster_destroy(cluster);
+    rd_kafka_destroy(owner);
+}
+
+static void broker_down(rd_kafka_mock_cluster_t *cluster, bool is_away)
+{
+    (void)(is_away ? rd_kafka_mock_broker_set_down(cluster, 2) : rd_kafka_mock_broker_set_up(cluster, 2));
+}
+
+static void broker_mute(rd_kafka_mock_cluster_t *cluster, bool is_away)
+{
+    (void)rd_kafka_mock_broker_set_rtt(cluster, 2, is_away ? 60000 : 0);
+}
+
+static void no_leader(rd_kafka_mock_cluster_t *cluster, bool is_away)
+{
+    for (int partition = 2; partition < 4; partition++) {
+        (void)rd_kafka_mock_partition_set_leader(cluster, topic_name, partition, is_away ? -1 : 2);
+    }
+}
+
+Test(kafka, a_broker_that_is_down_holds_up_only_its_partitions)
+{
+    one_leader_away(broker_down, "down");
+}
+
+Test(kafka, a_broker_that_is_mute_holds_up_only_its_partitions)
+{
+    one_leader_away(broker_mute, "mute");
+}
+
+Test(kafka, partitions_without_a_leader_hold_up_no_others)
+{
+    one_leader_away(no_leader, "no leader");
 }
