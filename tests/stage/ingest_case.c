@@ -2,6 +2,7 @@
 #include "ingest_case.h"
 
 #include <criterion/criterion.h>
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,29 @@ void case_read_dead(struct world *w, struct dead_letters *dead)
         printf("dead letter: offset %lld, %s %s: %.120s\n", (long long)letter->offset, letter->code,
                letter->field, letter->message);
     }
+}
+
+void *case_lock(struct world *w)
+{
+    PGconn *other = PQconnectdb(w->uri);
+    PQclear(PQexec(other, "BEGIN"));
+    PGresult *result = PQexec(other, "LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE");
+    cr_assert_eq(PQresultStatus(result), PGRES_COMMAND_OK, "%s", PQerrorMessage(other));
+    PQclear(result);
+    return other;
+}
+
+void case_unlock(void *lock)
+{
+    PQclear(PQexec(lock, "ROLLBACK"));
+    PQfinish(lock);
+}
+
+void case_wait_blocked(struct world *w, int statements)
+{
+    world_wait_count(
+        w, statements,
+        "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'notifications'::regclass");
 }
 
 void case_wait_read(struct world *w)

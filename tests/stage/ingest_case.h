@@ -31,6 +31,11 @@ struct child *case_dispatcher(struct world *w, const char *extra);
 /* A good event on partition 0: run, type t, workspace w, recipient. */
 void case_produce_good(struct world *w, const char *run, const char *recipient);
 void case_read_dead(struct world *w, struct dead_letters *dead);
+/* Nobody stores a notification until it is dropped. */
+void *case_lock(struct world *w);
+void case_unlock(void *lock);
+/* Until so many statements stand before it. */
+void case_wait_blocked(struct world *w, int statements);
 /* Everything of the events topic is read. */
 void case_wait_read(struct world *w);
 /* Books, then an orderly end. */

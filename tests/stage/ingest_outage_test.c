@@ -1,7 +1,6 @@
 /* The outside goes away and comes back, members come and go, the stop comes at a bad moment: nothing is lost
  * or doubled, and nobody waits for ever. */
 #include <criterion/criterion.h>
-#include <libpq-fe.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,24 +60,16 @@ Test(ingest, the_broker_goes_and_comes_back, .timeout = 200)
 {
     struct world w;
     struct world_reply reply;
-    char folder[WORLD_PATH_MAX + 32], command[2 * WORLD_PATH_MAX], url[128];
+    char url[128];
     world_open(&w, "broker_away");
-    snprintf(folder, sizeof folder, "%s/kafka", w.folder);
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka start %s", folder);
-    FILE *pipe = popen(command, "r");
-    char brokers[128] = "";
-    cr_assert(pipe != NULL && fgets(brokers, sizeof brokers, pipe) != NULL);
-    cr_assert_eq(pclose(pipe), 0);
-    brokers[strcspn(brokers, "\n")] = '\0';
-    world_use_brokers(&w, brokers);
+    world_own_server(&w, "kafka", "start", NULL);
     world_database(&w);
     world_topics(&w, 2);
     struct child *dispatcher = case_dispatcher(&w, NULL);
     produce_numbers(&w, 0, 200, 2);
     world_wait_count(&w, 200, "SELECT count(*) FROM notifications");
 
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka stop %s kill", folder);
-    cr_assert_eq(system(command), 0);
+    world_own_server(&w, "kafka", "stop", "kill");
     snprintf(url, sizeof url, "http://%s/readyz", dispatcher->admin);
     bool told = false;
     for (int i = 0; i < 200 && !told; i++) {
@@ -91,19 +82,20 @@ Test(ingest, the_broker_goes_and_comes_back, .timeout = 200)
     cr_assert(child_running(dispatcher));
     cr_assert_not(child_log_has(dispatcher, "\"level\":\"error\""), "brokers away is informational");
 
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka restart %s", folder);
-    cr_assert_eq(system(command), 0);
+    world_own_server(&w, "kafka", "restart", NULL);
     child_wait_ready(dispatcher, 60);
     produce_numbers(&w, 200, 400, 2);
     world_wait_count(&w, 400, "SELECT count(*) FROM notifications");
     case_wait_read(&w);
     world_check_books(&w);
+    double reconnects = child_metric(dispatcher, "belfry_kafka_reconnects_total");
+    printf("back again: belfry_kafka_reconnects_total %.0f\n", reconnects);
+    cr_assert_gt(reconnects, 0);
     child_stop(dispatcher);
 
     /* And the stop with the broker away does not hang (libraries.md: close blocks 45 s). */
     dispatcher = case_dispatcher(&w, "shutdown_timeout = 5s\n");
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka stop %s kill", folder);
-    cr_assert_eq(system(command), 0);
+    world_own_server(&w, "kafka", "stop", "kill");
     int64_t before_ms = world_now_ms();
     child_signal(dispatcher, SIGTERM);
     int code = child_wait(dispatcher, 20);
@@ -111,11 +103,48 @@ Test(ingest, the_broker_goes_and_comes_back, .timeout = 200)
     printf("stopped without a broker: exit %d after %lld ms\n", code, (long long)took_ms);
     cr_assert_eq(code, 0);
     cr_assert_lt(took_ms, 10000);
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka restart %s", folder);
-    cr_assert_eq(system(command), 0); /* the world deletes its topics */
+    world_own_server(&w, "kafka", "restart", NULL); /* the world deletes its topics */
     world_close(&w);
-    snprintf(command, sizeof command, BELFRY_SOURCE_DIR "/tests/support/kafka stop %s kill", folder);
-    cr_assert_eq(system(command), 0);
+    world_own_server(&w, "kafka", "stop", "kill");
+}
+
+/* A statement that does not come back. */
+static void *hang(struct world *w)
+{
+    void *lock = case_lock(w);
+    case_produce_good(w, "r", "u");
+    case_wait_blocked(w, 1);
+    return lock;
+}
+
+/* What was cut is found by the next start. */
+static void goes_on(struct world *w, void *lock)
+{
+    case_unlock(lock);
+    struct child *dispatcher = case_dispatcher(w, NULL);
+    world_wait_count(w, 1, "SELECT count(*) FROM notifications");
+    case_wait_read(w);
+    cr_assert_eq(world_count(w, "SELECT count(*) FROM notifications"), 1);
+    case_close(w, dispatcher);
+}
+
+/* A second signal while it drains leaves at once, says so, and with a code of its own. */
+Test(ingest, a_second_signal_is_said, .timeout = 120)
+{
+    struct world w;
+    case_open(&w, "second_signal", 1);
+    struct child *dispatcher = case_dispatcher(&w, "shutdown_timeout = 60s\n");
+    void *lock = hang(&w);
+    child_signal(dispatcher, SIGTERM);
+    world_sleep_ms(500);
+    cr_assert(child_running(dispatcher), "it drains");
+    child_signal(dispatcher, SIGTERM);
+    int code = child_wait(dispatcher, 5);
+    printf("a second SIGTERM: exit %d, said %d\n", code, child_log_has(dispatcher, "RUN-CUT"));
+    cr_assert_eq(code, 128 + SIGTERM);
+    cr_assert(child_log_has(dispatcher, "\"id\":\"RUN-CUT\""));
+    cr_assert(child_log_has(dispatcher, "\"exit_code\":143"));
+    goes_on(&w, lock);
 }
 
 /* A statement that hangs does not hold the stop beyond shutdown_timeout; what it did is found by the next
@@ -125,14 +154,7 @@ Test(ingest, a_stop_in_the_middle_of_a_statement, .timeout = 120)
     struct world w;
     case_open(&w, "stop_middle", 1);
     struct child *dispatcher = case_dispatcher(&w, "shutdown_timeout = 3s\n");
-    PGconn *other = PQconnectdb(w.uri);
-    PQclear(PQexec(other, "BEGIN"));
-    PGresult *result = PQexec(other, "LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE");
-    cr_assert_eq(PQresultStatus(result), PGRES_COMMAND_OK, "%s", PQerrorMessage(other));
-    PQclear(result);
-    case_produce_good(&w, "r", "u");
-    world_wait_count(
-        &w, 1, "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'notifications'::regclass");
+    void *lock = hang(&w);
     int64_t before_ms = world_now_ms();
     child_signal(dispatcher, SIGTERM);
     int code = child_wait(dispatcher, 20);
@@ -140,13 +162,7 @@ Test(ingest, a_stop_in_the_middle_of_a_statement, .timeout = 120)
     printf("stopped in the middle: exit %d after %lld ms\n", code, (long long)took_ms);
     cr_assert_eq(code, 0);
     cr_assert_lt(took_ms, 9000);
-    PQclear(PQexec(other, "ROLLBACK"));
-    PQfinish(other);
-    dispatcher = case_dispatcher(&w, NULL);
-    world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
-    case_wait_read(&w);
-    cr_assert_eq(world_count(&w, "SELECT count(*) FROM notifications"), 1);
-    case_close(&w, dispatcher);
+    goes_on(&w, lock);
 }
 
 /* With no record to store, a database that goes is noticed all the same, and that it is back. */

@@ -84,27 +84,6 @@ Test(cases, per_05, .timeout = 120)
     case_close(&w, dispatcher);
 }
 
-/* Keys that would be forgotten before their records: refused at start, unless it is allowed. */
-Test(ingest, key_retention_is_checked, .timeout = 120)
-{
-    struct world w;
-    char path[WORLD_PATH_MAX], output[1024];
-    case_open(&w, "key_retention", 1);
-    world_write_dispatcher_ini(
-        &w, INGEST_ONLY "[ingest]\nkey_retention = 2d\nallow_short_key_retention = off\n", path);
-    const char *argv[] = {"-F", path, NULL};
-    int code = world_run(&w, "src/bin/belfry-dispatcher", argv, output, sizeof output);
-    printf("key_retention of 2 days on a topic of 7: exit %d\n", code);
-    cr_assert_eq(code, 2);
-    cr_assert(world_logs_have(&w, "allow_short_key_retention"), "the way out is named");
-    struct child *dispatcher =
-        case_dispatcher(&w, "[ingest]\nkey_retention = 2d\nallow_short_key_retention = on\n");
-    case_produce_good(&w, "r", "u");
-    world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
-    cr_assert(child_log_has(dispatcher, "ING-KEY-RETENTION"));
-    case_close(&w, dispatcher);
-}
-
 static bool is_not_ready(struct child *child, const char *why)
 {
     char url[128];
@@ -116,18 +95,6 @@ static bool is_not_ready(struct child *child, const char *why)
         printf("/readyz: %ld %s\n", reply.status, reply.body);
     world_reply_done(&reply);
     return told;
-}
-
-static int log_lines(struct child *child, const char *text)
-{
-    static char line[65536];
-    int count = 0;
-    FILE *stream = fopen(child->log, "r");
-    cr_assert(stream != NULL);
-    while (fgets(line, sizeof line, stream) != NULL)
-        count += strstr(line, text) != NULL;
-    fclose(stream);
-    return count;
 }
 
 /* A topic that is missing is waited for: said once, not ready, then read from its beginning. */
@@ -152,7 +119,7 @@ Test(ingest, missing_topics_are_waited_for, .timeout = 120)
     world_sleep_ms(8000); /* asked for several times meanwhile */
     cr_assert(is_not_ready(dispatcher, "is missing"));
     cr_assert(child_running(dispatcher));
-    int said = log_lines(dispatcher, "KAFKA-TOPIC-MISSING");
+    int said = child_log_lines(dispatcher, "KAFKA-TOPIC-MISSING");
     printf("missing for 8 s: said %d time, not ready\n", said);
     cr_assert_eq(said, 1, "said once");
     world_create_topic(&w, w.events, 2);

@@ -666,11 +666,29 @@ static int64_t longest_poll(struct member *member, int count, int ms)
     return longest_ms;
 }
 
+/* Each record came once; the end. */
+static void end_two_brokers(struct member *member, int records, rd_kafka_mock_cluster_t *cluster,
+                            rd_kafka_t *owner)
+{
+    bool seen[RECORDS_SEEN_MAX] = {false};
+    for (int i = 0; i < records; i++) {
+        cr_assert_not(seen[member->numbers[i]], "%d came twice", member->numbers[i]);
+        seen[member->numbers[i]] = true;
+    }
+    kafka_consumer_close(member->consumer, 10000);
+    rd_kafka_mock_cluster_destroy(cluster);
+    rd_kafka_destroy(owner);
+}
+
 /* A leader that does not say where its partitions begin holds up neither the others nor the thread: they are
  * read, it is asked again, and what it has is read from the beginning once it answers. */
 static void one_leader_away(void (*away)(rd_kafka_mock_cluster_t *cluster, bool is_away), const char *how)
 {
-    enum { PATIENCE_AWAY_MS = 20000, MORE_MS = 5000, LONGEST_MS = 6000 };
+    enum {
+        PATIENCE_AWAY_MS = 80000 /* the mock lets a group form late now and then */,
+        MORE_MS = 3000,
+        LONGEST_MS = 6000
+    };
     rd_kafka_t *owner = NULL;
     rd_kafka_mock_cluster_t *cluster = two_brokers(&owner);
     for (int partition = 0; partition < 4; partition++) {
@@ -706,16 +724,33 @@ static void one_leader_away(void (*away)(rd_kafka_mock_cluster_t *cluster, bool 
     cr_assert_eq(member.revoked, 0);
     cr_assert_eq(member.notices.seated, 1);
     cr_assert_eq(kafka_consumer_unseated(member.consumer), 0);
-    bool seen[400] = {false};
-    for (int i = 0; i < 400; i++) {
-        cr_assert_not(seen[member.numbers[i]], "%d came twice", member.numbers[i]);
-        seen[member.numbers[i]] = true;
-    }
     buffer_done(&text);
-    kafka_consumer_close(member.consumer, 10000);
+    end_two_brokers(&member, 400, cluster, owner);
     metrics_free(metrics);
-    rd_kafka_mock_cluster_destroy(cluster);
-    rd_kafka_destroy(owner);
+}
+
+/* Nobody answers at first, while records could be fetched already: none is passed over. */
+static void nobody_answers_at_first(int refusals)
+{
+    enum { LIST_OFFSETS = 2, PATIENCE_AWAY_MS = 40000 };
+    rd_kafka_t *owner = NULL;
+    rd_kafka_mock_cluster_t *cluster = two_brokers(&owner);
+    for (int partition = 0; partition < 4; partition++) {
+        produce_numbers(partition, partition * 100, 100);
+    }
+    for (int i = 0; i < refusals; i++) {
+        rd_kafka_mock_push_request_errors(cluster, LIST_OFFSETS, 1,
+                                          RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+    }
+    struct member member = {0};
+    join(&member);
+    (void)longest_poll(&member, 400, PATIENCE_AWAY_MS);
+    printf("%d refusals: waited %d, %d of 400 records, %d partitions seated, %d revoked\n", refusals,
+           member.notices.unseated, member.count, member.assigned, member.revoked);
+    cr_assert_eq(member.count, 400);
+    cr_assert_eq(member.assigned, 4);
+    cr_assert_eq(member.revoked, 0);
+    end_two_brokers(&member, 400, cluster, owner);
 }
 
 static void broker_down(rd_kafka_mock_cluster_t *cluster, bool is_away)
@@ -735,17 +770,25 @@ static void no_leader(rd_kafka_mock_cluster_t *cluster, bool is_away)
     }
 }
 
-Test(kafka, a_broker_that_is_down_holds_up_only_its_partitions)
+TestSuite(seating, .init = open_world, .fini = close_world, .timeout = 200);
+
+Test(seating, a_broker_that_is_down_holds_up_only_its_partitions)
 {
     one_leader_away(broker_down, "down");
 }
 
-Test(kafka, a_broker_that_is_mute_holds_up_only_its_partitions)
+Test(seating, a_broker_that_is_mute_holds_up_only_its_partitions)
 {
     one_leader_away(broker_mute, "mute");
 }
 
-Test(kafka, partitions_without_a_leader_hold_up_no_others)
+Test(seating, partitions_without_a_leader_hold_up_no_others)
 {
     one_leader_away(no_leader, "no leader");
+}
+
+Test(seating, nobody_answers_at_first)
+{
+    nobody_answers_at_first(2);
+    nobody_answers_at_first(6);
 }

@@ -94,6 +94,37 @@ void world_use_brokers(struct world *w, const char *brokers)
     snprintf(w->brokers, sizeof w->brokers, "%s", brokers);
 }
 
+/* A test that fails leaves its server running: this stops it when the test's process is gone. */
+static void watch_server(struct world *w, const char *path, const char *folder, const char *mode)
+{
+    char text[3 * WORLD_PATH_MAX];
+    snprintf(
+        text, sizeof text,
+        "(while kill -0 %d 2>/dev/null; do sleep 1; done; '%s' stop '%s' %s) </dev/null >/dev/null 2>&1 &",
+        (int)getpid(), path, folder, mode);
+    const char *argv[] = {"-c", text, NULL};
+    cr_assert(world_run(w, "/bin/bash", argv, NULL, 0) == 0);
+}
+
+void world_own_server(struct world *w, const char *script, const char *verb, const char *mode)
+{
+    char path[WORLD_PATH_MAX], folder[WORLD_PATH_MAX], output[256];
+    bool is_kafka = strcmp(script, "kafka") == 0, starts = strcmp(verb, "start") == 0;
+    snprintf(path, sizeof path, "%s/tests/support/%s", BELFRY_SOURCE_DIR, script);
+    snprintf(folder, sizeof folder, "%.400s/%s", w->folder, script);
+    const char *argv[] = {verb, folder, mode, NULL};
+    int code = world_run(w, path, argv, output, sizeof output);
+    cr_assert(code == 0, "%s %s left with %d: see %s", script, verb, code,
+              w->children[w->child_count - 1].log);
+    output[strcspn(output, "\r\n")] = '\0';
+    if (starts && is_kafka)
+        world_use_brokers(w, output);
+    else if (starts)
+        world_use_server(w, output);
+    if (starts)
+        watch_server(w, path, folder, is_kafka ? "kill" : "immediate");
+}
+
 void world_close(struct world *w)
 {
     for (int i = 0; i < w->child_count; i++) {
@@ -225,6 +256,33 @@ static bool file_has(const char *path, const char *text)
     free(line);
     fclose(stream);
     return found;
+}
+
+int64_t child_rss_kib(const struct child *child)
+{
+    char path[64], line[256];
+    long long kib = -1;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)child->pid);
+    FILE *stream = fopen(path, "r");
+    cr_assert(stream != NULL, "%s has ended: see %s", child->name, child->log);
+    while (fgets(line, sizeof line, stream) != NULL) {
+        if (strncmp(line, "VmRSS:", 6) == 0)
+            kib = strtoll(line + 6, NULL, 10);
+    }
+    fclose(stream);
+    return kib;
+}
+
+int child_log_lines(const struct child *child, const char *text)
+{
+    static char line[65536];
+    int count = 0;
+    FILE *stream = fopen(child->log, "r");
+    cr_assert(stream != NULL);
+    while (fgets(line, sizeof line, stream) != NULL)
+        count += strstr(line, text) != NULL;
+    fclose(stream);
+    return count;
 }
 
 bool child_log_has(struct child *child, const char *text)

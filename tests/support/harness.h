@@ -60,6 +60,10 @@ void world_database(struct world *w);
 void world_use_server(struct world *w,
                       const char *superuser_uri);             /* before world_database: another Postgres */
 void world_use_brokers(struct world *w, const char *brokers); /* before world_topics: another Kafka */
+/* tests/support/<script> (postgres or kafka) for a server of the test's own, in a folder of the world: verb
+ * start, stop, restart; mode as the script has it, or NULL. Started, it is the one the world uses; it ends
+ * with the test's process at the latest. */
+void world_own_server(struct world *w, const char *script, const char *verb, const char *mode);
 void world_topics(struct world *w, int partitions);
 struct child *world_simulator(struct world *w,
                               const char *const *extra_arguments /* NULL-terminated or NULL */);
@@ -79,6 +83,8 @@ void child_stop(struct child *child); /* SIGTERM; must exit with 0 */
 void child_kill(struct child *child); /* SIGKILL */
 bool child_log_has(struct child *child, const char *text);
 void child_wait_log(struct child *child, const char *text, int seconds);
+int64_t child_rss_kib(const struct child *child);                 /* resident memory */
+int child_log_lines(const struct child *child, const char *text); /* of its log that hold text */
 /* Runs to the end; stdout (cut to size) into output when given; returns the exit code. */
 int world_run(struct world *w, const char *binary, const char *const *argv, char *output, size_t size);
 

@@ -76,59 +76,23 @@ static void seen_read(struct chaos_seen *seen, const char *path)
 /* -- servers of our own -----------------------------------------------------------------------------------
  */
 
-enum { OUTPUT_BYTES = 256 };
-
-/* script: postgres or kafka; argv as for world_run; output: OUTPUT_BYTES, its last line feed taken off. */
-static void run_script(struct chaos *c, const char *script, const char *const *argv, char *output)
-{
-    char path[WORLD_PATH_MAX];
-    snprintf(path, sizeof path, "%s/tests/support/%s", BELFRY_SOURCE_DIR, script);
-    int code = world_run(&c->w, path, argv, output, OUTPUT_BYTES);
-    cr_assert(code == 0, "%s %s left with %d: see %s", script, argv[0], code,
-              c->w.children[c->w.child_count - 1].log);
-    output[strcspn(output, "\r\n")] = '\0';
-}
-
-/* A test that fails leaves its server running: this stops it when the test's process is gone. */
-static void watch_server(struct chaos *c, const char *script, const char *folder, const char *mode)
-{
-    char text[3 * WORLD_PATH_MAX];
-    snprintf(text, sizeof text,
-             "(while kill -0 %d 2>/dev/null; do sleep 1; done; '%s/tests/support/%s' stop '%s' %s) "
-             "</dev/null >/dev/null 2>&1 &",
-             (int)getpid(), BELFRY_SOURCE_DIR, script, folder, mode);
-    const char *argv[] = {"-c", text, NULL};
-    cr_assert(world_run(&c->w, "/bin/bash", argv, NULL, 0) == 0);
-}
-
 void chaos_postgres(struct chaos *c, const char *verb, const char *mode)
 {
-    char output[OUTPUT_BYTES];
-    run_script(c, "postgres", (const char *[]){verb, c->server, mode, NULL}, output);
-    if (strcmp(verb, "start") == 0)
-        world_use_server(&c->w, output);
+    world_own_server(&c->w, "postgres", verb, mode);
 }
 
 void chaos_kafka(struct chaos *c, const char *verb, const char *mode)
 {
-    char output[OUTPUT_BYTES];
-    run_script(c, "kafka", (const char *[]){verb, c->broker, mode, NULL}, output);
-    if (strcmp(verb, "start") == 0)
-        world_use_brokers(&c->w, output);
+    world_own_server(&c->w, "kafka", verb, mode);
 }
 
 static void own_servers(struct chaos *c, enum chaos_own own)
 {
-    if (own & CHAOS_OWN_POSTGRES) {
-        snprintf(c->server, sizeof c->server, "%.400s/postgres", c->w.folder);
+    c->own = own;
+    if (own & CHAOS_OWN_POSTGRES)
         chaos_postgres(c, "start", NULL);
-        watch_server(c, "postgres", c->server, "immediate");
-    }
-    if (own & CHAOS_OWN_KAFKA) {
-        snprintf(c->broker, sizeof c->broker, "%.400s/kafka", c->w.folder);
+    if (own & CHAOS_OWN_KAFKA)
         chaos_kafka(c, "start", NULL);
-        watch_server(c, "kafka", c->broker, "kill");
-    }
 }
 
 /* -- the world ---------------------------------------------------------------------------------------------
@@ -164,9 +128,9 @@ void chaos_close(struct chaos *c)
 {
     child_stop(c->reconciler);
     world_close(&c->w);
-    if (c->server[0] != '\0')
+    if (c->own & CHAOS_OWN_POSTGRES)
         chaos_postgres(c, "stop", "immediate");
-    if (c->broker[0] != '\0')
+    if (c->own & CHAOS_OWN_KAFKA)
         chaos_kafka(c, "stop", "kill");
     free(c->seen->table);
     free(c->seen);
@@ -298,19 +262,4 @@ bool chaos_is_frozen(const struct child *child)
     fclose(stream);
     const char *state = strrchr(text, ')'); /* the name before it may hold anything */
     return state != NULL && state[1] == ' ' && state[2] == 'T';
-}
-
-int64_t chaos_rss_kib(const struct child *child)
-{
-    char path[64], line[256];
-    long long kib = -1;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)child->pid);
-    FILE *stream = fopen(path, "r");
-    cr_assert(stream != NULL, "%s has ended: see %s", child->name, child->log);
-    while (fgets(line, sizeof line, stream) != NULL) {
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtoll(line + 6, NULL, 10);
-    }
-    fclose(stream);
-    return kib;
 }

@@ -22,8 +22,8 @@ struct chaos {
     struct ledger ledger;
     int made; /* records of the plan put into the topic so far */
     struct child *reconciler, *simulator;
-    struct chaos_seen *seen;                             /* of the provider's record, so far */
-    char server[WORLD_PATH_MAX], broker[WORLD_PATH_MAX]; /* folders of our own, "" when shared */
+    struct chaos_seen *seen; /* of the provider's record, so far */
+    int own;                 /* enum chaos_own */
 };
 
 /* A fact of the whole world now; what is still open counts as lost. */
@@ -57,7 +57,8 @@ void chaos_postgres(struct chaos *c, const char *verb, const char *mode);
 void chaos_kafka(struct chaos *c, const char *verb, const char *mode);
 /* Waits until the process stands still (SIGSTOP). */
 bool chaos_is_frozen(const struct child *child);
-int64_t chaos_rss_kib(const struct child *child);
+/* What landing branches still call it. */
+#define chaos_rss_kib child_rss_kib
 int64_t chaos_stored(struct chaos *c);
 
 #endif

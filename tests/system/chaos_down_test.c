@@ -38,7 +38,7 @@ static void feed_for(struct chaos *c, const struct child *dispatcher, int second
     *minute = (struct minute){.rss_min_kib = INT64_MAX};
     for (int i = 0; i < seconds; i++) {
         int64_t until = world_now_ms() + 1000, latency = feed_a_second(c);
-        int64_t rss = chaos_rss_kib(dispatcher);
+        int64_t rss = child_rss_kib(dispatcher);
         minute->latency_sum_ms += latency;
         minute->latency_max_ms = latency > minute->latency_max_ms ? latency : minute->latency_max_ms;
         if (i == WARM_S)

@@ -305,17 +305,6 @@ static void produce_titled(struct world *w, const char *title)
     world_produce(w, w->events, 0, "k", value);
 }
 
-static bool metric_is(struct child *child, const char *line)
-{
-    char url[128];
-    struct world_reply reply;
-    snprintf(url, sizeof url, "http://%s/metrics", child->admin);
-    world_http("GET", url, NULL, NULL, &reply);
-    bool found = reply.status == 200 && strstr(reply.body, line) != NULL;
-    world_reply_done(&reply);
-    return found;
-}
-
 Test(dispatcher, mismatch, .timeout = 120)
 {
     struct world w;
@@ -334,7 +323,7 @@ Test(dispatcher, mismatch, .timeout = 120)
     snprintf(expected, sizeof expected, "\"key_fingerprint\":\"%s\"", hex);
     child_wait_log(dispatcher, expected, 10);
     printf("logged: %s\n", expected);
-    cr_assert(metric_is(dispatcher, "\nbelfry_duplicate_mismatch_total 1\n"));
+    cr_assert(child_metric(dispatcher, "belfry_duplicate_mismatch_total") == 1);
     cr_assert_not(world_logs_have(&w, "the-second"));
     cr_assert_not(world_logs_have(&w, "the-first"));
     cr_assert_not(world_logs_have(&w, "secret-"), "no key in a log either");
@@ -413,7 +402,7 @@ static void no_answer(void)
     world_use_brokers(&w, line + 10);
     struct child *dispatcher = world_dispatcher(&w, extra);
     child_wait_log(dispatcher, "ING-RETENTION-UNKNOWN", 20);
-    cr_assert(metric_is(dispatcher, "belfry_key_retention_unverified 1\n"));
+    cr_assert(child_metric(dispatcher, "belfry_key_retention_unverified") == 1);
     printf("%-50s starts, says ING-RETENTION-UNKNOWN\n", "no answer");
     child_stop(dispatcher);
     world_close(&w);

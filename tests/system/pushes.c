@@ -157,21 +157,6 @@ int64_t pushes_log_number(struct child *child, const char *id, const char *field
     return number;
 }
 
-int64_t pushes_rss_kib(const struct child *child)
-{
-    char path[64], line[256];
-    int64_t kib = -1;
-    snprintf(path, sizeof path, "/proc/%d/status", (int)child->pid);
-    FILE *stream = fopen(path, "r");
-    cr_assert(stream != NULL);
-    while (fgets(line, sizeof line, stream) != NULL) {
-        if (strncmp(line, "VmRSS:", 6) == 0)
-            kib = strtoll(line + 6, NULL, 10);
-    }
-    fclose(stream);
-    return kib;
-}
-
 long pushes_readyz(struct child *child, char *text, size_t size)
 {
     char url[128];
