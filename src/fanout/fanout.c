@@ -352,7 +352,7 @@ static enum status open_producer(struct fanout *fanout, struct fault *fault)
                    .on_notice = kafka_notice_log,
                    .notice_context = client_name,
                    .metrics = fanout->setup.metrics},
-        .records_max = fanout->owed_max,
+        .records_max = fanout->slots * fanout->chunk_size, /* what is owed beyond that waits here */
         .bytes_max = PRODUCER_BYTES_MAX,
         .context = fanout,
         .on_delivery = publish_on_delivery,

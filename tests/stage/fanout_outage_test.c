@@ -2,6 +2,7 @@
  * it does not, and that nobody is given up. */
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "fanout_bench.h"
@@ -145,6 +146,51 @@ Test(fanout_outage, after_an_outage_owners_may_renew_before_they_are_taken_over)
     cr_expect_eq(late, 60);
     cr_expect_eq(bench_outcomes(&b, "\"outcome\":\"sent\""), 140);
     bench_stop(&b);
+    bench_close(&b);
+}
+
+static double shown(struct metrics *metrics, const char *series)
+{
+    struct buffer text;
+    char line[128];
+    buffer_init(&text, 1 << 20);
+    metrics_write(metrics, &text);
+    snprintf(line, sizeof line, "\n%s ", series);
+    const char *at = strstr(text.at, line);
+    double value = at == NULL ? -1 : strtod(at + strlen(line), NULL);
+    buffer_done(&text);
+    return value;
+}
+
+/* More is owed at once than the producer's queue takes: it is served and tried again, and every outcome
+ * arrives. */
+Test(fanout_outage, a_full_local_queue_is_served_and_tried_again)
+{
+    struct bench b;
+    bench_open(&b, "fanout_full");
+    struct world *w = &b.f->world;
+    double most = 0;
+    b.kafka[b.properties.count++] = (struct config_pair){.key = "linger.ms", .value = "500"};
+    b.setup.metrics = metrics_new();
+    bench_devices(&b, 1500);
+    (void)bench_batch(&b, "r1", 1500, false);
+    world_exec(w, "UPDATE batches SET owner = 5, leased_until = now(), unsent = '{}'"); /* all told at once */
+    bench_start(&b);
+    int64_t until_ms = world_now_ms() + 30000;
+    while (world_count(w, "SELECT count(*) FROM batches") > 0 && world_now_ms() < until_ms) {
+        double owed = shown(b.setup.metrics, "belfry_fanout_outcomes_owed");
+        most = owed > most ? owed : most;
+        world_sleep_ms(10);
+    }
+    int told = bench_outcomes(&b, "\"error\":\"Unconfirmed\"");
+    printf("full queue: it takes 600 records, %g were owed at once, %d of 1500 outcomes arrived, %lld "
+           "batches left\n",
+           most, told, (long long)world_count(w, "SELECT count(*) FROM batches"));
+    cr_expect_gt(most, 600);
+    cr_expect_eq(told, 1500);
+    cr_expect_eq(bench_outcomes(&b, "\"outcome\""), 1500);
+    bench_stop(&b);
+    metrics_free(b.setup.metrics);
     bench_close(&b);
 }
 
