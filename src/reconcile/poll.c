@@ -31,6 +31,8 @@ struct poll_loop {
     struct receipt_rows rows;
     size_t at; /* the first row of the chunk in hand */
     char after[TICKET_BYTES_MAX + 1];
+    char start[TICKET_BYTES_MAX +
+               1];        /* "": a pass begins at the first ticket; else behind what kept failing */
     bool open, last_page; /* a pass is under way; no page follows this one */
     bool give_up;         /* the provider is away, or the lease is lost: end the pass */
     bool refused;         /* it refuses our credentials: not ready, until an answer comes */
@@ -65,9 +67,10 @@ static enum status stage_lease(void *context, struct fault *fault)
         return ST_OK;
     }
     reconcile_count(session->metrics, M_RECEIPT_BATCHES, "leased", (int64_t)poll->lease.count);
-    poll->open = poll->answered = true;
+    poll->open = true;
+    poll->answered = poll->start[0] == '\0'; /* else not all of it is asked for */
     poll->last_page = poll->give_up = poll->found = false;
-    poll->after[0] = '\0';
+    memcpy(poll->after, poll->start, sizeof poll->after);
     poll->rows = (struct receipt_rows){.arena = &poll->arena};
     poll->at = poll->failures = 0;
     poll->chunk = session->setup->settings->receipt_chunk;
@@ -93,6 +96,13 @@ static void drop_cut_ticket(struct poll_loop *poll)
         poll->rows.count = from;
 }
 
+static void copy_ticket(char to[TICKET_BYTES_MAX + 1], struct span ticket)
+{
+    size_t bytes = ticket.bytes < TICKET_BYTES_MAX ? ticket.bytes : TICKET_BYTES_MAX;
+    memcpy(to, ticket.at, bytes);
+    to[bytes] = '\0';
+}
+
 static bool needs_page(const void *context)
 {
     const struct poll_loop *poll = context;
@@ -112,12 +122,8 @@ static enum status stage_due(void *context, struct fault *fault)
     poll->last_page = poll->rows.count < RECEIPT_ROWS_MAX;
     if (!poll->last_page)
         drop_cut_ticket(poll);
-    if (poll->rows.count > 0) {
-        struct span last = poll->rows.rows[poll->rows.count - 1].ticket;
-        size_t bytes = last.bytes < TICKET_BYTES_MAX ? last.bytes : TICKET_BYTES_MAX;
-        memcpy(poll->after, last.at, bytes);
-        poll->after[bytes] = '\0';
-    }
+    if (poll->rows.count > 0)
+        copy_ticket(poll->after, poll->rows.rows[poll->rows.count - 1].ticket);
     return ST_OK;
 }
 
@@ -389,6 +395,10 @@ static enum status stage_finish(void *context, struct fault *fault)
     log_event(LOG_INFO, "RECEIPT-PASS", "due batches asked for", log_count("batches", poll->lease.count),
               log_int("done", done), log_bool("answered", poll->answered), log_int("expired", expired));
     poll->open = false;
+    poll->start[0] = '\0';
+    if (poll->failures >=
+        FAILURES_IN_A_ROW) /* those behind these come first next time: nobody is crowded out */
+        copy_ticket(poll->start, poll->rows.rows[poll->at - 1].ticket);
     if (poll->give_up) {
         int64_t wait_ms = settings->poll_interval_ms;
         if (poll->retry_after_ms > wait_ms)

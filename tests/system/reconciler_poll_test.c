@@ -200,6 +200,36 @@ Test(poll, stale, .timeout = 150)
     world_close(&w);
 }
 
+/* Tickets for which the provider always fails end a pass after three chunks; the next one goes on behind
+ * them. */
+Test(poll, failing)
+{
+    enum { BAD = 20, GOOD = 2 };
+    struct world w;
+    hand_open(&w, "poll_failing", 1);
+    hand_put_sent(&w, &(struct hand_sent){1, 1, BAD + GOOD, 0, 0, "now()"});
+    world_exec(&w,
+               "UPDATE dispatches SET ticket = CASE WHEN id & 1048575 < %d THEN 'bad' ELSE 'good' END ||"
+               " '-' || lpad((id & 1048575)::text, 2, '0')",
+               BAD);
+    simulator_script(&w,
+                     "[{\"when\":{\"path\":\"receipts\",\"token\":\"bad\"},\"do\":{\"status\":500,\"body\":"
+                     "\"\"}},{\"when\":{\"path\":\"receipts\"},\"do\":{\"status\":200,\"body\":{\"data\":{"
+                     "\"good-20\":{\"status\":\"ok\"},\"good-21\":{\"status\":\"ok\"}}}}}]");
+    struct child *child = world_reconciler(&w, "[reconciler]\npoll_interval = 200ms\nreceipt_chunk = 2\n");
+    world_wait_count(&w, GOOD, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    printf("%d rows in 11 chunks, of which the first 10 fail: the last is settled after %lld requests\n",
+           BAD + GOOD, (long long)simulator_stat(&w, "receipts", "calls"));
+    HAND_COUNT(&w, BAD, "SELECT count(*) FROM dispatches WHERE state = 'sent'");
+    simulator_reset(&w);
+    simulator_script(&w, "{\"when\":{\"path\":\"receipts\"},\"do\":{\"status\":200,\"body\":{\"data\":{"
+                         "\"bad-00\":{\"status\":\"ok\"},\"bad-19\":{\"status\":\"ok\"}}}}}");
+    world_wait_count(&w, GOOD + 2, "SELECT count(*) FROM dispatches WHERE state = 'delivered'");
+    child_stop(child);
+    world_check_books(&w);
+    world_close(&w);
+}
+
 /* Two reconcilers, one look each at 2,000 rows: they share them, and nobody is asked for twice. */
 Test(poll, lease)
 {
