@@ -26,6 +26,7 @@ struct option_row {
     const char *argument; /* how --help calls the value; NULL: takes none */
     const char *help;
     const char *section, *key; /* the config key it stands for; NULL: found in options.found */
+    const char *with;          /* the flag without which this one means nothing; NULL: it stands alone */
 };
 
 /* belfry-reader page …: the first word that is no flag. Its flags come after it. */

@@ -26,7 +26,7 @@ enum status config_require(const struct config *config, const char *section, con
     snprintf(variable, sizeof variable, "BELFRY_%s_%s", section, key);
     for (char *at = variable; *at != '\0'; at++)
         *at = (char)(*at == '.' ? '_' : toupper((unsigned char)*at));
-    fault_set(fault, "config", "[%s] %s must be given, in the file or as %s", section, key, variable);
+    fault_set(fault, "config", "[%s] %s must be given, in the file (-F) or as %s", section, key, variable);
     snprintf(field, sizeof field, "%s.%s", section, key);
     fault_set_field(fault, field);
     return ST_REJECT;

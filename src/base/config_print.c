@@ -209,7 +209,7 @@ static size_t edit_distance(const char *a, const char *b)
 const char *config_nearest(const char *written, const char *nearest, const char *candidate, size_t *distance)
 {
     size_t found = edit_distance(written, candidate);
-    size_t most = strlen(written) / 3 > 2 ? strlen(written) / 3 : 2;
+    size_t bytes = strlen(written), most = bytes <= 4 ? 1 : bytes <= 8 ? 2 : bytes / 3;
     if (found > most || (nearest != NULL && found >= *distance))
         return nearest;
     *distance = found;

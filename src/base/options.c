@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "config_private.h"
+
 /* What a flag does beyond being found; the standard flags are rows too. */
 enum meaning {
     MEANS_ROW, /* of the binary's table or the command's */
@@ -25,28 +27,29 @@ struct standard_row {
 };
 
 static const struct standard_row standard_rows[] = {
-    {{'F', false, "config", "FILE", "configuration file", NULL, NULL}, MEANS_FILE, false},
-    {{'b', false, "brokers", "HOST:PORT,...", "Kafka brokers", "kafka", "bootstrap.servers"},
+    {{'F', false, "config", "FILE", "configuration file", NULL, NULL, NULL}, MEANS_FILE, false},
+    {{'b', false, "brokers", "HOST:PORT,...", "Kafka brokers", "kafka", "bootstrap.servers", NULL},
      MEANS_ROW,
      true},
-    {{'G', false, "group", "NAME", "consumer group", "kafka", "group.id"}, MEANS_ROW, true},
-    {{'t', false, "topic", "NAME", "topic to read", NULL, NULL}, MEANS_TOPIC, true},
-    {{'X', true, "property", "NAME=VALUE", "librdkafka property; may be repeated", NULL, NULL},
+    {{'G', false, "group", "NAME", "consumer group", "kafka", "group.id", NULL}, MEANS_ROW, true},
+    {{'t', false, "topic", "NAME", "topic to read", NULL, NULL, NULL}, MEANS_TOPIC, true},
+    {{'X', true, "property", "NAME=VALUE", "librdkafka property; may be repeated", NULL, NULL, NULL},
      MEANS_PROPERTY,
      true},
-    {{'q', true, "quiet", NULL, "log warnings and errors only", NULL, NULL}, MEANS_QUIET, false},
-    {{'v', true, "verbose", NULL, "log for debugging", NULL, NULL}, MEANS_VERBOSE, false},
+    {{'q', true, "quiet", NULL, "log warnings and errors only", NULL, NULL, NULL}, MEANS_QUIET, false},
+    {{'v', true, "verbose", NULL, "log for debugging", NULL, NULL, NULL}, MEANS_VERBOSE, false},
     {{0, true, "check-config", NULL, "read the configuration, say what is wrong with it, and exit", NULL,
-      NULL},
+      NULL, NULL},
      MEANS_ACTION + OPTIONS_CHECK_CONFIG,
      false},
-    {{0, true, "dump-config", NULL, "print the configuration in force, secrets masked, and exit", NULL, NULL},
+    {{0, true, "dump-config", NULL, "print the configuration in force, secrets masked, and exit", NULL, NULL,
+      NULL},
      MEANS_ACTION + OPTIONS_DUMP_CONFIG,
      false},
-    {{'V', true, "version", NULL, "print the version and exit", NULL, NULL},
+    {{'V', true, "version", NULL, "print the version and exit", NULL, NULL, NULL},
      MEANS_ACTION + OPTIONS_VERSION,
      false},
-    {{'h', true, "help", NULL, "print this and exit", NULL, NULL}, MEANS_ACTION + OPTIONS_HELP, false},
+    {{'h', true, "help", NULL, "print this and exit", NULL, NULL, NULL}, MEANS_ACTION + OPTIONS_HELP, false},
 };
 
 enum { STANDARD_ROWS = sizeof standard_rows / sizeof *standard_rows };
@@ -69,6 +72,13 @@ __attribute__((format(printf, 2, 3))) static enum status refuse(struct parse *pa
     fault_set(parse->fault, "usage", "%s", text);
     parse->fault->exit_code = EXIT_USAGE;
     return ST_REJECT;
+}
+
+/* Whether this binary has the standard flag. */
+static bool is_offered(const struct options_table *table, const struct standard_row *standard)
+{
+    return (!standard->kafka || (table->standard & OPTIONS_KAFKA) != 0) &&
+           (standard->meaning != MEANS_TOPIC || table->topic_key != NULL);
 }
 
 static bool row_matches(const struct option_row *row, char letter, struct span name)
@@ -98,9 +108,7 @@ static const struct option_row *find_row(const struct parse *parse, char letter,
         row = find_in(parse->table->rows, parse->table->row_count, letter, name);
     for (size_t i = 0; i < STANDARD_ROWS && row == NULL; i++) {
         const struct standard_row *standard = &standard_rows[i];
-        if ((standard->kafka && (parse->table->standard & OPTIONS_KAFKA) == 0) ||
-            (standard->meaning == MEANS_TOPIC && parse->table->topic_key == NULL) ||
-            !row_matches(&standard->row, letter, name))
+        if (!is_offered(parse->table, standard) || !row_matches(&standard->row, letter, name))
             continue;
         *meaning = standard->meaning;
         row = &standard->row;
@@ -193,6 +201,35 @@ static const char *take_value(struct parse *parse, const char *attached)
     return parse->next < parse->argc ? parse->argv[parse->next++] : NULL;
 }
 
+static const char *nearest_in(const struct option_row *rows, size_t count, const char *written,
+                              const char *nearest, size_t *distance)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].name != NULL)
+            nearest = config_nearest(written, nearest, rows[i].name, distance);
+    }
+    return nearest;
+}
+
+static enum status refuse_unknown(struct parse *parse, struct span name)
+{
+    char written[CONFIG_NAME_MAX + 1];
+    const struct option_command *command = parse->options->command;
+    const char *nearest = NULL;
+    size_t distance = 0;
+    snprintf(written, sizeof written, "%.*s", (int)(name.bytes % CONFIG_NAME_MAX), name.at);
+    if (command != NULL)
+        nearest = nearest_in(command->rows, command->row_count, written, nearest, &distance);
+    nearest = nearest_in(parse->table->rows, parse->table->row_count, written, nearest, &distance);
+    for (size_t i = 0; i < STANDARD_ROWS; i++) {
+        if (is_offered(parse->table, &standard_rows[i]))
+            nearest = nearest_in(&standard_rows[i].row, 1, written, nearest, &distance);
+    }
+    if (nearest == NULL)
+        return refuse(parse, "unknown flag --%s", written);
+    return refuse(parse, "unknown flag --%s; did you mean --%s?", written, nearest);
+}
+
 /* A value stays out of every message: it may be a password. */
 static enum status parse_long(struct parse *parse, char *word)
 {
@@ -201,7 +238,7 @@ static enum status parse_long(struct parse *parse, char *word)
     struct span name = {word + 2, equals == NULL ? strlen(word + 2) : (size_t)(equals - word - 2)};
     const struct option_row *row = find_row(parse, 0, name, &meaning);
     if (row == NULL)
-        return refuse(parse, "unknown flag --%.*s", (int)name.bytes, name.at);
+        return refuse_unknown(parse, name);
     if (row->argument == NULL)
         return equals != NULL ? refuse(parse, "--%s takes no value", row->name)
                               : apply(parse, row, meaning, "");
@@ -242,6 +279,18 @@ static enum status parse_word(struct parse *parse, const char *word)
     return refuse(parse, "unknown command \"%s\"", word);
 }
 
+/* Else --dry-run without the flag it belongs to would start to serve. */
+static enum status check_company(struct parse *parse)
+{
+    for (size_t i = 0; i < parse->table->row_count; i++) {
+        const struct option_row *row = &parse->table->rows[i];
+        if (row->with != NULL && options_given(parse->options, row->name) &&
+            !options_given(parse->options, row->with))
+            return refuse(parse, "--%s goes with --%s", row->name, row->with);
+    }
+    return ST_OK;
+}
+
 enum status options_parse(const struct options_table *table, int argc, char **argv, struct options *options,
                           struct fault *fault)
 {
@@ -260,6 +309,8 @@ enum status options_parse(const struct options_table *table, int argc, char **ar
         else
             status = parse_word(&parse, word);
     }
+    if (status == ST_OK)
+        status = check_company(&parse);
     if (status != ST_OK)
         options_done(options);
     return status;
@@ -287,6 +338,8 @@ bool options_given(const struct options *options, const char *name)
     return options_value(options, name, 0) != NULL;
 }
 
+enum { HELP_COLUMN = 34 };
+
 static void help_row(const struct option_row *row, struct buffer *out)
 {
     char flag[80], letter[8] = "    ";
@@ -294,7 +347,9 @@ static void help_row(const struct option_row *row, struct buffer *out)
         snprintf(letter, sizeof letter, "-%c, ", row->letter);
     snprintf(flag, sizeof flag, "%s--%s%s%s", letter, row->name, row->argument == NULL ? "" : " ",
              row->argument == NULL ? "" : row->argument);
-    buffer_printf(out, "  %-34s %s\n", flag, row->help);
+    bool fits = strlen(flag) <= HELP_COLUMN;
+    buffer_printf(out, "  %-*s%s%*s%s\n", HELP_COLUMN, flag, fits ? "" : "\n", fits ? 1 : HELP_COLUMN + 3, "",
+                  row->help);
 }
 
 void options_help(const struct options_table *table, const char *program, const char *summary,
@@ -307,10 +362,8 @@ void options_help(const struct options_table *table, const char *program, const 
     buffer_add_text(out, "\nFlags:\n");
     for (size_t i = 0; i < STANDARD_ROWS; i++) {
         const struct standard_row *standard = &standard_rows[i];
-        if ((standard->kafka && (table->standard & OPTIONS_KAFKA) == 0) ||
-            (standard->meaning == MEANS_TOPIC && table->topic_key == NULL))
-            continue;
-        help_row(&standard->row, out);
+        if (is_offered(table, standard))
+            help_row(&standard->row, out);
     }
     for (size_t i = 0; i < table->row_count; i++)
         help_row(&table->rows[i], out);

@@ -268,6 +268,22 @@ static enum status check_topic(const struct topics_settings *topics, const struc
     return ST_FATAL;
 }
 
+/* All of them, before anything is opened or moved. */
+static enum status check_targets(const struct frame *frame, struct fault *fault)
+{
+    const struct dispatcher_settings *settings = frame->settings;
+    enum status status = ST_OK;
+    const char *text;
+    for (size_t i = 0; status == ST_OK && (text = options_value(frame->options, "seek", i)) != NULL; i++) {
+        struct target target;
+        status = read_target(text, &target, fault);
+        if (status == ST_OK) {
+            status = check_topic(&settings->topics, &target, fault);
+        }
+    }
+    return status;
+}
+
 static enum status seek_all(struct frame *frame, struct kafka_admin *admin, struct db *db,
                             struct fault *fault)
 {
@@ -278,9 +294,6 @@ static enum status seek_all(struct frame *frame, struct kafka_admin *admin, stru
     for (size_t i = 0; status == ST_OK && (text = options_value(frame->options, "seek", i)) != NULL; i++) {
         struct target target;
         status = read_target(text, &target, fault);
-        if (status == ST_OK) {
-            status = check_topic(&settings->topics, &target, fault);
-        }
         if (status == ST_OK) {
             status = seek_one(admin, db, group == NULL ? "" : group, &target, fault);
         }
@@ -297,7 +310,10 @@ static enum status seek(struct frame *frame, struct fault *fault)
                                    .prepared_statements = settings->database.prepared_statements};
     struct kafka_admin *admin = NULL;
     struct db *db = NULL;
-    enum status status = open_admin(frame, &admin, fault);
+    enum status status = check_targets(frame, fault);
+    if (status == ST_OK) {
+        status = open_admin(frame, &admin, fault);
+    }
     if (status == ST_OK) {
         status = config_require(frame->config, "database", "uri", fault);
     }

@@ -37,9 +37,9 @@ static int print(FILE *file, struct buffer *text, int code)
 
 static int complain(const struct frame_program *program, const struct fault *fault, int code)
 {
-    fprintf(stderr, "%s: %s\n", program->name, fault->text);
-    if (strcmp(fault->code, "usage") == 0)
-        fprintf(stderr, "%s --help says more\n", program->name);
+    bool usage = strcmp(fault->code, "usage") == 0;
+    fprintf(stderr, "%s: %s%s%s%s\n", program->name, fault->text, usage ? "; " : "",
+            usage ? program->name : "", usage ? " --help says more" : "");
     return code;
 }
 
@@ -54,7 +54,8 @@ static int say_help(const struct frame_program *program)
               "30d, sizes 64KiB 4MiB, booleans on off. A secret may be given as key_file = PATH.\n");
     config_help(&program->config, &out);
     buffer_add_text(
-        &out, "\nExit codes: 0 done, 1 failure, 2 usage or configuration, 3 audit found something,\n"
+        &out, "\nSIGTERM drains and leaves; SIGHUP reads log level, keys and tokens again.\n"
+              "Exit codes: 0 done, 1 failure, 2 usage or configuration, 3 audit found something,\n"
               "4 schema not usable, 5 fatal client error of Kafka, 128 + signal: cut short by a second\n"
               "SIGTERM or SIGINT.\n");
     return print(stdout, &out, EXIT_DONE);

@@ -129,9 +129,10 @@ static enum status key_retention_check(const struct ingest_settings *ingest, str
 enum status shared_config_check(struct config *config, const struct shared_settings *settings,
                                 struct fault *fault)
 {
-    enum status status = config_require(config, "kafka", "bootstrap.servers", fault);
+    /* Misspelt ones first: else bootstrp.servers would be "must be given". */
+    enum status status = kafka_properties_check(&settings->kafka->properties, fault);
     if (status == ST_OK)
-        status = kafka_properties_check(&settings->kafka->properties, fault);
+        status = config_require(config, "kafka", "bootstrap.servers", fault);
     if (status == ST_OK)
         warn_about_kafka(config, &settings->kafka->properties);
     if (status == ST_OK)

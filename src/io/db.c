@@ -112,12 +112,22 @@ static void sqlstate_of_message(const char *message, char sqlstate[6])
     }
 }
 
+/* For the three that a first start meets. */
+static const char *what_to_do(const char *sqlstate)
+{
+    if (strcmp(sqlstate, "3D000") == 0)
+        return "; create it and run deploy/migrate, or mend [database] uri";
+    if (strcmp(sqlstate, "28000") == 0)
+        return "; run deploy/migrate, which makes the roles, or mend [database] uri or pg_hba.conf";
+    return strcmp(sqlstate, "28P01") == 0 ? "; mend the password in [database] uri, or ALTER ROLE" : "";
+}
+
 static void lose_connecting(struct db *db, const char *message)
 {
     struct fault fault;
     char sqlstate[6];
     sqlstate_of_message(message, sqlstate);
-    fault_set(&fault, sqlstate, "%.*s", (int)strcspn(message, "\n"), message);
+    fault_set(&fault, sqlstate, "%.*s%s", (int)strcspn(message, "\n"), message, what_to_do(sqlstate));
     db_lose(db, db_judge(sqlstate, NULL, NULL), &fault);
 }
 

@@ -29,6 +29,20 @@ static int listen_on(const struct addrinfo *info)
     return -1;
 }
 
+static const char *what_to_do(int error)
+{
+    switch (error) {
+    case EADDRINUSE:
+        return "; another process has it: stop that one, or give this one another listen";
+    case EADDRNOTAVAIL:
+        return "; this machine has no such address: give another listen";
+    case EACCES:
+        return "; a port below 1024 needs a privilege: give another listen";
+    default:
+        return "";
+    }
+}
+
 int http_listen(const struct config_address *address, struct fault *fault)
 {
     const struct addrinfo hints = {
@@ -51,7 +65,9 @@ int http_listen(const struct config_address *address, struct fault *fault)
         }
     }
     if (fd < 0) {
-        fault_set(fault, "listen", "cannot listen on %s:%s: %s", address->host, port, strerror(errno));
+        error = errno;
+        fault_set(fault, "listen", "cannot listen on %s:%s: %s%s", address->host, port, strerror(error),
+                  what_to_do(error));
         fault_set_field(fault, "listen");
     }
     freeaddrinfo(found);

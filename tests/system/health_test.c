@@ -343,3 +343,83 @@ Test(health, loose_files, .timeout = 100)
         check_warnings(&w, binaries[i], ini[i], none);
     world_close(&w);
 }
+
+/* ---- what a first start meets -------------------------------------------------------------------------- */
+
+struct start {
+    const char *binary;
+    write_ini *write;
+    bool kafka; /* it has a part that works on Kafka */
+};
+
+static const struct start starts[BINARIES] = {
+    {"src/bin/belfry-dispatcher", world_write_dispatcher_ini, true},
+    {"src/bin/belfry-reconciler", world_write_reconciler_ini, true},
+    {"src/bin/belfry-reader", world_write_reader_ini, false},
+};
+
+/* Leaves by itself with this code, and the last line of the log says what to do. */
+static void expect_leaves(struct world *w, const struct start *start, const char *extra, int code,
+                          const char *says)
+{
+    char ini[WORLD_PATH_MAX];
+    start->write(w, extra, ini);
+    const char *argv[] = {"-F", ini, NULL};
+    cr_expect_eq(world_run(w, start->binary, argv, NULL, 0), code, "%s %s", start->binary, extra);
+    char *said = log_text(&w->children[w->child_count - 1]);
+    said[strlen(said) - 1] = '\0'; /* the last newline */
+    const char *last = strrchr(said, '\n') == NULL ? said : strrchr(said, '\n') + 1;
+    cr_expect_not_null(strstr(last, says), "%s: %s", start->binary, last);
+    printf("exit %d: %s\n", code, last);
+}
+
+/* Stays, not ready, and /readyz has the reason; leaves with 0 when told to. */
+static void expect_waits(struct world *w, const struct start *start, const char *extra, const char *reason)
+{
+    char ini[WORLD_PATH_MAX], both[512];
+    int port = world_free_port();
+    snprintf(both, sizeof both, "[admin]\nlisten = 127.0.0.1:%d\n%s", port, extra);
+    start->write(w, both, ini);
+    const char *argv[] = {"-F", ini, NULL};
+    struct child *child = child_start(w, start->binary, argv, NULL);
+    snprintf(child->admin, sizeof child->admin, "127.0.0.1:%d", port);
+    char url[128];
+    struct world_reply reply = {0};
+    snprintf(url, sizeof url, "http://%s/readyz", child->admin);
+    for (int tries = 0; tries < 500 && (reply.status != 503 || strstr(reply.body, reason) == NULL); tries++) {
+        world_reply_done(&reply);
+        world_sleep_ms(20);
+        world_http("GET", url, NULL, NULL, &reply);
+    }
+    cr_expect(reply.status == 503 && strstr(reply.body, reason) != NULL, "%s: %ld %s", start->binary,
+              reply.status, reply.body);
+    printf("%s %s", start->binary, reply.body == NULL ? "\n" : reply.body);
+    world_reply_done(&reply);
+    child_stop(child);
+}
+
+Test(health, first_start, .timeout = 100)
+{
+    struct world w;
+    char port_taken[128], no_database[256], no_server[] = "[database]\nuri = postgresql://u@127.0.0.1:9/d\n";
+    world_open(&w, "first_start");
+    world_database(&w);
+    world_topics(&w, 1);
+    int taken = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof address;
+    cr_assert(bind(taken, (struct sockaddr *)&address, bytes) == 0 && listen(taken, 1) == 0 &&
+              getsockname(taken, (struct sockaddr *)&address, &bytes) == 0);
+    snprintf(port_taken, sizeof port_taken, "[admin]\nlisten = 127.0.0.1:%d\n", ntohs(address.sin_port));
+    snprintf(no_database, sizeof no_database, "[database]\nuri = %.200s_missing\n", w.uri);
+    for (int i = 0; i < BINARIES; i++) {
+        expect_leaves(&w, &starts[i], port_taken, 1, "another process has it");
+        expect_leaves(&w, &starts[i], no_database, 1, "create it and run deploy/migrate");
+        expect_waits(&w, &starts[i], no_server, "Connection refused");
+        if (starts[i].kafka)
+            expect_waits(&w, &starts[i], "[kafka]\nbootstrap.servers = 127.0.0.1:9\n",
+                         "no Kafka broker answers");
+    }
+    close(taken);
+    world_close(&w);
+}

@@ -335,10 +335,10 @@ Test(config, what_is_required_depends_on_the_asker)
     cr_expect_eq(config_require(&l.config, "work", "name", &fault), ST_OK);
     cr_expect_eq(config_require(&l.config, "kafka", "ssl.key.location", &fault), ST_OK);
     cr_expect_eq(config_require(&l.config, "other", "need", &fault), ST_REJECT);
-    cr_expect_str_eq(fault.text, "[other] need must be given, in the file or as BELFRY_OTHER_NEED");
+    cr_expect_str_eq(fault.text, "[other] need must be given, in the file (-F) or as BELFRY_OTHER_NEED");
     cr_expect_str_eq(fault.field, "other.need");
     cr_expect_eq(config_require(&l.config, "kafka", "bootstrap.servers", &fault), ST_REJECT);
-    cr_expect_str_eq(fault.text, "[kafka] bootstrap.servers must be given, in the file or as "
+    cr_expect_str_eq(fault.text, "[kafka] bootstrap.servers must be given, in the file (-F) or as "
                                  "BELFRY_KAFKA_BOOTSTRAP_SERVERS");
     done(&l);
 }
