@@ -82,17 +82,21 @@ static void request_done(struct request *request)
     rd_kafka_AdminOptions_destroy(request->options);
 }
 
+static bool is_away(rd_kafka_resp_err_t error)
+{
+    return error == RD_KAFKA_RESP_ERR__TIMED_OUT || error == RD_KAFKA_RESP_ERR__TRANSPORT ||
+           error == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN;
+}
+
 /* A certificate that is not believed looks like silence from here: the client's last error says what it was.
  */
-static enum status fault_timed_out(const struct kafka_admin *admin, struct fault *fault)
+static enum status fault_away(const struct kafka_admin *admin, rd_kafka_resp_err_t error, struct fault *fault)
 {
     char text[ADMIN_TEXT_MAX];
-    if (admin->client.last_text[0] == '\0') {
-        return kafka_fault(fault, RD_KAFKA_RESP_ERR__TIMED_OUT, NULL);
-    }
-    (void)snprintf(text, sizeof text, "%s: %s", rd_kafka_err2str(RD_KAFKA_RESP_ERR__TIMED_OUT),
-                   admin->client.last_text);
-    return kafka_fault(fault, RD_KAFKA_RESP_ERR__TIMED_OUT, text);
+    const char *last = admin->client.last_text;
+    (void)snprintf(text, sizeof text, "no Kafka broker answers: %s",
+                   last[0] == '\0' ? rd_kafka_err2str(error) : last);
+    return kafka_fault(fault, error, text);
 }
 
 /* Waits for the answer as a whole; what it says of each item is the caller's to read. */
@@ -106,8 +110,8 @@ static enum status request_wait(struct request *request, struct kafka_admin *adm
     }
     rd_kafka_resp_err_t error =
         request->answer == NULL ? RD_KAFKA_RESP_ERR__TIMED_OUT : rd_kafka_event_error(request->answer);
-    if (error == RD_KAFKA_RESP_ERR__TIMED_OUT) {
-        return fault_timed_out(admin, fault);
+    if (is_away(error)) {
+        return fault_away(admin, error, fault);
     }
     return error == RD_KAFKA_RESP_ERR_NO_ERROR
                ? ST_OK
@@ -223,7 +227,9 @@ enum status kafka_admin_partitions(struct kafka_admin *admin, const char *topic,
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
         error = metadata->topic_cnt == 1 ? metadata->topics[0].err : RD_KAFKA_RESP_ERR_UNKNOWN_TOPIC_OR_PART;
     }
-    if (status == ST_OK && error != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    if (status == ST_OK && is_away(error)) {
+        status = fault_away(admin, error, fault);
+    } else if (status == ST_OK && error != RD_KAFKA_RESP_ERR_NO_ERROR) {
         char missing[FAULT_TEXT_MAX];
         (void)snprintf(missing, sizeof missing,
                        "topic %s is missing; belfry-dispatcher --create-topics makes it", topic);
@@ -254,7 +260,7 @@ enum status kafka_admin_watermarks(struct kafka_admin *admin, const char *topic,
     found.high = one->offset;
     rd_kafka_topic_partition_list_destroy(list);
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        return kafka_fault(fault, error, NULL);
+        return is_away(error) ? fault_away(admin, error, fault) : kafka_fault(fault, error, NULL);
     }
     *marks = found;
     return ST_OK;

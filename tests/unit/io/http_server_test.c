@@ -573,9 +573,12 @@ Test(http_server, a_taken_port_is_one_clear_sentence)
         .connections_max = 1,
         .handler = {handle, NULL, &world},
         .clock = clock_system};
-    char expected[96];
-    snprintf(expected, sizeof expected, "cannot listen on 127.0.0.1:%u: Address already in use",
-             options.listen.port);
+    char expected[192];
+    snprintf(
+        expected, sizeof expected,
+        "cannot listen on 127.0.0.1:%u: Address already in use; another process has it: stop that one, or "
+        "give this one another listen",
+        options.listen.port);
     cr_expect_eq(http_server_open(&options, &second, &fault), ST_STOP);
     cr_expect_null(second);
     cr_expect_str_eq(fault.text, expected);
