@@ -8,9 +8,13 @@
 #include "base/status.h"
 #include "io/db.h"
 
-/* Takes the lease of `what`, or makes it longer; *held false: another process has it. lease_ms 0 gives it
- * back. One autocommitted statement. */
-MUST_USE enum status lease_take(struct db *db, const char *what, int64_t owner, int64_t lease_ms, bool *held,
-                                struct fault *fault);
+struct lease {
+    const char *what;
+    int64_t owner;    /* random per process start */
+    int64_t lease_ms; /* 0: gives it back */
+};
+
+/* Takes the lease, or makes it longer; *held false: another process has it. One autocommitted statement. */
+MUST_USE enum status lease_take(struct db *db, const struct lease *lease, bool *held, struct fault *fault);
 
 #endif

@@ -342,9 +342,10 @@ static enum status stage_lease(void *context, struct fault *fault)
 {
     struct retain *retain = context;
     const struct session *session = &retain->session;
-    int64_t lease_ms = session->setup->settings->lease_ms;
+    const struct lease lease = {
+        .what = LEASE, .owner = session->setup->owner, .lease_ms = session->setup->settings->lease_ms};
     bool leased = false;
-    enum status status = lease_take(session->db, LEASE, session->setup->owner, lease_ms, &leased, fault);
+    enum status status = lease_take(session->db, &lease, &leased, fault);
     if (status != ST_OK)
         return status;
     if (retain->leased && !leased)
@@ -352,7 +353,7 @@ static enum status stage_lease(void *context, struct fault *fault)
     if (retain->leased != leased)
         log_event(LOG_INFO, "RETAIN-LEASE", leased ? "this process retains" : "another process retains");
     retain->leased = leased;
-    retain->lease_due_ms = clock_monotonic_ms(session->clock) + lease_ms / 3;
+    retain->lease_due_ms = clock_monotonic_ms(session->clock) + lease.lease_ms / 3;
     return ST_OK;
 }
 
@@ -528,9 +529,9 @@ enum status retain_run(struct retain *retain, struct fault *fault)
             tell_ready(retain);
         session_sleep(sleep_ms(retain));
     }
+    const struct lease over = {.what = LEASE, .owner = session->setup->owner};
     bool held = false;
-    if (retain->leased && db_is_up(session->db) &&
-        lease_take(session->db, LEASE, session->setup->owner, 0, &held, fault) != ST_OK)
+    if (retain->leased && db_is_up(session->db) && lease_take(session->db, &over, &held, fault) != ST_OK)
         log_event(LOG_DEBUG, "RETAIN-LEASE", "not given back; it runs out");
     return ST_OK;
 }

@@ -5,16 +5,15 @@
 
 enum { PARAMS_BYTES_MAX = 1024 };
 
-enum status lease_take(struct db *db, const char *what, int64_t owner, int64_t lease_ms, bool *held,
-                       struct fault *fault)
+enum status lease_take(struct db *db, const struct lease *lease, bool *held, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "lease_take", .sql = sql_lease_take};
     struct db_result *result = NULL;
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
-    db_params_text(&params, span_of(what));
-    db_params_int8(&params, owner);
-    db_params_int8(&params, lease_ms);
+    db_params_text(&params, span_of(lease->what));
+    db_params_int8(&params, lease->owner);
+    db_params_int8(&params, lease->lease_ms);
     enum status status = db_run(db, &statement, &params, &result, fault);
     db_params_done(&params);
     if (status != ST_OK)

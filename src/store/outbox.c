@@ -13,7 +13,8 @@ enum { PARAMS_BYTES_MAX = 64 << 10 };
 
 enum status outbox_lease(struct db *db, int64_t owner, int64_t lease_ms, bool *held, struct fault *fault)
 {
-    return lease_take(db, "settled", owner, lease_ms, held, fault);
+    const struct lease lease = {.what = "settled", .owner = owner, .lease_ms = lease_ms};
+    return lease_take(db, &lease, held, fault);
 }
 
 static bool read_rows(const struct db_result *result, struct outbox_rows *rows)

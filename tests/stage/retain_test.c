@@ -12,12 +12,12 @@
 
 enum { HOUR_MS = 3600 * 1000, STEPS_MAX = 10000 };
 
-#define OK(call)                                                                                             \
+#define OK(...)                                                                                              \
     do {                                                                                                     \
         struct fault fault_;                                                                                 \
         fault_reset(&fault_);                                                                                \
-        enum status status_ = call;                                                                          \
-        cr_assert_eq(status_, ST_OK, "%s: %s: %s", #call, fault_.code, fault_.text);                         \
+        enum status status_ = __VA_ARGS__;                                                                   \
+        cr_assert_eq(status_, ST_OK, "%s: %s: %s", #__VA_ARGS__, fault_.code, fault_.text);                  \
     } while (0)
 
 /* Counts on the dispatcher's side what stands in the tables now. */
@@ -475,16 +475,16 @@ Test(retain, one_at_a_time_by_lease)
 {
     struct rec *r = rec_open("ret_lease");
     bool first = false, second = false;
-    OK(lease_take(r->db, "retain", 1, 60000, &first, &fault_));
-    OK(lease_take(r->db, "retain", 2, 60000, &second, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 1, 60000}, &first, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 2, 60000}, &second, &fault_));
     cr_assert(first && !second);
-    OK(lease_take(r->db, "retain", 1, 60000, &first, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 1, 60000}, &first, &fault_));
     cr_assert(first, "its holder makes it longer");
-    OK(lease_take(r->db, "retain", 1, 0, &first, &fault_));
-    OK(lease_take(r->db, "retain", 2, 60000, &second, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 1, 0}, &first, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 2, 60000}, &second, &fault_));
     cr_assert(second, "given back");
     world_exec(&r->world, "UPDATE leases SET leased_until = now() - interval '1 s' WHERE what = 'retain'");
-    OK(lease_take(r->db, "retain", 1, 60000, &first, &fault_));
+    OK(lease_take(r->db, &(struct lease){"retain", 1, 60000}, &first, &fault_));
     cr_assert(first, "run out");
     printf("refused while held, taken when given back and when run out\n");
     rec_close(r);

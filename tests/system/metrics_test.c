@@ -86,6 +86,13 @@ static const struct wanted reconciler_wants[] = {
     {"belfry_receipt_requests_total{answer=\"data\"}", SOME},
     {"belfry_tokens_disabled_total{source=\"receipt\"}", 1},
     {"belfry_tokens_disabled_total{source=\"ticket\"}", 0},
+    {"belfry_tokens_disabled_total{source=\"stale\"}", 0},
+    {"belfry_retained_rows_total{table=\"notifications\"}", 0},
+    {"belfry_retain_oldest_seconds{table=\"dispatches\"}", ANY},
+    {"belfry_retain_held_rows{why=\"batches\"}", 0},
+    {"belfry_retained_unsettled_total", 0},
+    {"belfry_key_retention_unverified", 0},
+    {"belfry_reconcile_stage_seconds_count{stage=\"retain_notifications\"}", SOME},
     {"belfry_postgres_reconnects_total", SOME},
     {"belfry_kafka_reconnects_total", 0},
 };
