@@ -137,3 +137,12 @@ void hand_record_transitions(struct world *w)
            " transitions VALUES (OLD.id, OLD.state, NEW.state); RETURN NULL; END'");
     world_exec(w, "CREATE TRIGGER note AFTER UPDATE ON dispatches FOR EACH ROW EXECUTE FUNCTION note()");
 }
+
+void hand_wait_calls(struct world *w, int64_t calls)
+{
+    int64_t deadline = world_now_ms() + 30000;
+    while (simulator_stat(w, "receipts", "calls") < calls) {
+        cr_assert(world_now_ms() < deadline, "%lld requests for receipts never came", (long long)calls);
+        world_sleep_ms(5);
+    }
+}

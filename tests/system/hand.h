@@ -30,6 +30,8 @@ struct hand_sent {
 void hand_put_sent(struct world *w, const struct hand_sent *sent);
 /* Until everything told was applied. */
 void hand_drained(struct world *w);
+/* Until so many requests for receipts have come since the simulator's start or reset. */
+void hand_wait_calls(struct world *w, int64_t calls);
 /* Table `transitions` (id, from_state, to_state): every change of a dispatch's state, so that "once" can be
  * counted. */
 void hand_record_transitions(struct world *w);

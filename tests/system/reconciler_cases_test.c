@@ -36,15 +36,6 @@ static void answer_body(struct world *w, const char *body)
     simulator_script(w, rule);
 }
 
-static void wait_calls(struct world *w, int64_t calls)
-{
-    int64_t deadline = world_now_ms() + 20000;
-    while (simulator_stat(w, "receipts", "calls") < calls) {
-        cr_assert(world_now_ms() < deadline, "%lld requests never came", (long long)calls);
-        world_sleep_ms(10);
-    }
-}
-
 /* What one answer holds, and what it makes of the row with that ticket. */
 static const struct {
     const char *ticket, *entry, *end;
@@ -180,14 +171,14 @@ Test(cases, rec_02_neighbours)
     hand_drained(&w);
     for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++) {
         answer_body(&w, nothing[i]);
-        wait_calls(&w, 3);
+        hand_wait_calls(&w, 3);
         HAND_COUNT(&w, 2, "SELECT count(*) FROM dispatches WHERE state = 'sent' /* %s */", nothing[i]);
     }
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         snprintf(rule, sizeof rule, "{\"when\":{\"path\":\"receipts\"},\"do\":{%s}}", rules[i]);
         simulator_reset(&w);
         simulator_script(&w, rule);
-        wait_calls(&w, 3);
+        hand_wait_calls(&w, 3);
         HAND_COUNT(&w, 2, "SELECT count(*) FROM dispatches WHERE state = 'sent' /* %s */", rules[i]);
     }
     HAND_COUNT(&w, 2, "SELECT count(*) FROM receipt_batches");

@@ -15,15 +15,6 @@ static void answer_receipts(struct world *w, const char *does)
     simulator_script(w, rule);
 }
 
-static void wait_calls(struct world *w, int64_t calls)
-{
-    int64_t deadline = world_now_ms() + 30000;
-    while (simulator_stat(w, "receipts", "calls") < calls) {
-        cr_assert(world_now_ms() < deadline, "%lld requests never came", (long long)calls);
-        world_sleep_ms(5);
-    }
-}
-
 /* A reconciler that asks once, at its start, and not again for a minute. */
 static struct child *ask_once(struct world *w, int chunk)
 {
@@ -67,9 +58,9 @@ Test(poll, delay)
 static int64_t time_calls(struct world *w, const char *does, int64_t calls)
 {
     answer_receipts(w, does);
-    wait_calls(w, 1);
+    hand_wait_calls(w, 1);
     int64_t from_ms = world_now_ms(), from = simulator_stat(w, "receipts", "calls");
-    wait_calls(w, from + calls);
+    hand_wait_calls(w, from + calls);
     return (world_now_ms() - from_ms) / calls;
 }
 
@@ -155,7 +146,7 @@ Test(poll, max_age)
     struct child *child = world_reconciler(&w, "[reconciler]\npoll_interval = 200ms\n");
     for (size_t i = 0; i < sizeof failing / sizeof failing[0]; i++) {
         answer_receipts(&w, failing[i]);
-        wait_calls(&w, 3);
+        hand_wait_calls(&w, 3);
         HAND_COUNT(&w, 4, "SELECT count(*) FROM dispatches WHERE state = 'sent'");
     }
     simulator_reset(&w); /* it answers */
@@ -184,7 +175,7 @@ Test(poll, stale, .timeout = 150)
     answer_receipts(&w, "\"delay_ms\":40");
     struct child *child = world_reconciler(&w, "[reconciler]\npoll_interval = 200ms\nlease = 60s\n");
     for (int i = 0; i < 3; i++) {
-        wait_calls(&w, simulator_stat(&w, "receipts", "calls") + ROUND / 2 + 7 * i);
+        hand_wait_calls(&w, simulator_stat(&w, "receipts", "calls") + ROUND / 2 + 7 * i);
         hand_put_sent(&w, &(struct hand_sent){10000 + 100 * i, FRESH, 1, run, FRESH * i, "now()"});
         int64_t from = simulator_stat(&w, "receipts", "calls");
         snprintf(more, sizeof more, "id >> 20 >= %d", 10000 + 100 * i);

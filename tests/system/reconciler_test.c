@@ -51,11 +51,7 @@ static void poll_twice(struct world *w, const char *answer, int sent)
     snprintf(rule, sizeof rule, "{\"when\":{\"path\":\"receipts\"},\"do\":{%s}}", answer);
     simulator_reset(w);
     simulator_script(w, rule);
-    int64_t deadline = world_now_ms() + 20000;
-    while (simulator_stat(w, "receipts", "calls") < 2) {
-        cr_assert(world_now_ms() < deadline, "no polls: %s", answer);
-        world_sleep_ms(20);
-    }
+    hand_wait_calls(w, 2);
     world_sleep_ms(100);
     HAND_COUNT(w, sent, "SELECT count(*) FROM dispatches WHERE state = 'sent'");
     HAND_COUNT(w, 0, "SELECT count(*) FROM device_tokens WHERE NOT enabled");
@@ -320,11 +316,7 @@ Test(reconciler, leaves_at_once)
                                  "[provider]\nrequest_timeout = 20s\n");
     hand_tell(&w, hand_id(1, 0), "sent", "r1");
     hand_drained(&w);
-    int64_t deadline = world_now_ms() + 20000;
-    while (simulator_stat(&w, "receipts", "calls") < 1) {
-        cr_assert(world_now_ms() < deadline);
-        world_sleep_ms(20);
-    }
+    hand_wait_calls(&w, 1);
     from_ms = world_now_ms();
     child_stop(child);
     int64_t asking_ms = world_now_ms() - from_ms;
