@@ -27,7 +27,7 @@ enum {
     AGE_EVERY_MS = 5000,
     SLICE_MS = 200,
     PATIENCE_MS = 5000, /* without an acknowledgement; then it is said, and tried on */
-    LAST_MS = 2000      /* for what is in flight when the process stops */
+    LAST_MS = 500       /* for what is in flight when the process stops */
 };
 
 struct publish {

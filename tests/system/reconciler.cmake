@@ -27,7 +27,7 @@ foreach(case rec_01 rec_02 rec_06)
     belfry_system(reconciler_4_${case} system_reconciler_cases cases/${case}_neighbours 150)
 endforeach()
 # The settled topic against the table.
-belfry_program(system_settled SOURCES settled_test.c LINK belfry_chaos belfry_hand)
+belfry_program(system_settled SOURCES settled_test.c LINK belfry_chaos belfry_hand belfry_io)
 add_dependencies(system_settled belfry-dispatcher belfry-reconciler belfry-reconciler-crash belfry-simulator)
 belfry_system(reconciler_settled_crash_points system_settled settled/crash_points 420)
 belfry_system(reconciler_settled_frozen system_settled settled/frozen 180)

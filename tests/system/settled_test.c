@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "io/kafka.h"
 #include "system/chaos.h"
 #include "system/hand.h"
 
@@ -290,6 +291,31 @@ static void check_page(const struct child *child, const char *path, long status,
     world_reply_done(&reply);
 }
 
+/* As an operator makes it: twice, and compacted. */
+static void create_by_command(struct settled *s)
+{
+    struct world *w = &s->c.w;
+    char path[WORLD_PATH_MAX], ini[256], output[2048];
+    snprintf(ini, sizeof ini, "[topics]\nsettled_topic = %s\n", s->topic);
+    world_write_dispatcher_ini(w, ini, path);
+    const char *argv[] = {"-F", path, "--create-topics", "--partitions", "4", NULL};
+    for (int i = 0; i < 2; i++) {
+        cr_assert_eq(world_run(w, "src/bin/belfry-dispatcher", argv, output, sizeof output), 0);
+        cr_assert_not_null(strstr(output, i == 0 ? "settled: created with 4" : "settled: there already"),
+                           "%s", output);
+    }
+    struct fault fault;
+    struct kafka_admin *admin = NULL;
+    struct config_pair pair = {.key = "bootstrap.servers", .value = w->brokers};
+    struct config_pairs pairs = {.pairs = &pair, .count = 1};
+    struct kafka_client_options options = {.properties = &pairs, .client_name = "settled-test"};
+    struct kafka_config_value policy = {.name = "cleanup.policy"};
+    cr_assert_eq(kafka_admin_open(&options, &admin, &fault), ST_OK, "%s", fault.text);
+    cr_assert_eq(kafka_admin_topic_config(admin, s->topic, &policy, 1, &fault), ST_OK, "%s", fault.text);
+    kafka_admin_close(admin);
+    cr_assert_str_eq(policy.value, "compact");
+}
+
 Test(settled, topic_missing)
 {
     enum { ALL = 500 };
@@ -308,7 +334,7 @@ Test(settled, topic_missing)
     int said = lines_with(child, "\"loop\":\"publish\"");
     printf("topic missing: %d settled all the same, not ready, said %d time(s)\n", 2 * ALL, said);
     cr_assert_eq(said, 1);
-    world_create_topic(w, s->topic, 4);
+    create_by_command(s);
     child_wait_ready(child, 30);
     world_wait_count(w, 0, "SELECT count(*) FROM settled_outbox");
     compare(s, "topic made later");
