@@ -1,6 +1,6 @@
 /* Why this process should get no work: what /readyz answers. Each part of the program (a loop, a client)
- * has a slot and says "ready" or a reason; the process is ready when every slot is and it is not leaving.
- * A slot with a beat is also not ready when it made no progress for beat_max_ms. Thread safe. */
+ * has a slot and says "ready" or a reason; the process is ready when it has slots, every one is, and it is
+ * not leaving. A slot with a beat is also not ready when it made no progress for beat_max_ms. Thread safe. */
 #ifndef BELFRY_BASE_READINESS_H
 #define BELFRY_BASE_READINESS_H
 

@@ -156,9 +156,11 @@ static void add_entry(struct buffer *out, const char *part, const char *name, co
 /* The reasons; true when there is none. */
 static bool check_slots(const struct readiness *readiness, int64_t now_ms, struct buffer *out)
 {
-    bool ready = !readiness->leaving;
+    bool ready = !readiness->leaving && readiness->count > 0;
     if (readiness->leaving)
         add_entry(out, "process", "reason", "leaving");
+    else if (!ready)
+        add_entry(out, "process", "reason", "starting"); /* its parts are not made yet */
     for (size_t i = 0; i < readiness->count; i++) {
         char text[READINESS_REASON_MAX];
         const char *reason = slot_reason(&readiness->slots[i], now_ms, text);

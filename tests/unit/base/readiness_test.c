@@ -28,7 +28,8 @@ static void expect(struct readiness *readiness, bool ready, const char *text)
 Test(readiness, every_part_has_a_say)
 {
     struct readiness *readiness = readiness_new(&clock);
-    expect(readiness, true, "{\"ready\":true,\"reasons\":[],\"notes\":[]}\n");
+    expect(readiness, false,
+           "{\"ready\":false,\"reasons\":[{\"part\":\"process\",\"reason\":\"starting\"}],\"notes\":[]}\n");
     size_t kafka = readiness_add(readiness, "kafka", 0);
     size_t database = readiness_add(readiness, "database", 0);
     expect(readiness, false,
