@@ -150,6 +150,13 @@ struct db_statement {
 MUST_USE enum status db_run(struct db *db, const struct db_statement *statement,
                             const struct db_params *params, struct db_result **result, struct fault *fault);
 
+/* The same for statements whose answer is one number: the rows touched, or the int8 that stands first.
+ * Written only after ST_OK. */
+MUST_USE enum status db_run_counted(struct db *db, const struct db_statement *statement,
+                                    const struct db_params *params, int64_t *touched, struct fault *fault);
+MUST_USE enum status db_run_number(struct db *db, const struct db_statement *statement,
+                                   const struct db_params *params, int64_t *number, struct fault *fault);
+
 /* Sends one without waiting; params may be reset at once. ST_RETRY "08006" when down, ST_RETRY "busy" when
  * DB_IN_FLIGHT_MAX are in flight. After ST_OK exactly one answer with this tag comes, also when the
  * connection is lost. */

@@ -250,3 +250,25 @@ enum status db_run(struct db *db, const struct db_statement *statement, const st
     }
     return answer.status;
 }
+
+enum status db_run_counted(struct db *db, const struct db_statement *statement,
+                           const struct db_params *params, int64_t *touched, struct fault *fault)
+{
+    struct db_result *result = NULL;
+    enum status status = db_run(db, statement, params, &result, fault);
+    if (status == ST_OK)
+        *touched = db_result_affected(result);
+    db_result_free(result);
+    return status;
+}
+
+enum status db_run_number(struct db *db, const struct db_statement *statement, const struct db_params *params,
+                          int64_t *number, struct fault *fault)
+{
+    struct db_result *result = NULL;
+    enum status status = db_run(db, statement, params, &result, fault);
+    if (status == ST_OK)
+        *number = db_result_int8(result, 0, 0);
+    db_result_free(result);
+    return status;
+}

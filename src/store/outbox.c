@@ -109,11 +109,5 @@ enum status outbox_done(struct db *db, const struct outbox_rows *rows, struct ou
 enum status outbox_oldest(struct db *db, int64_t *age_us, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "outbox_oldest", .sql = sql_outbox_oldest};
-    struct db_result *result = NULL;
-    enum status status = db_run(db, &statement, NULL, &result, fault);
-    if (status != ST_OK)
-        return status;
-    *age_us = db_result_int8(result, 0, 0);
-    db_result_free(result);
-    return ST_OK;
+    return db_run_number(db, &statement, NULL, age_us, fault);
 }

@@ -43,19 +43,6 @@ enum status receipt_lease(struct db *db, struct receipt_lease *lease, struct fau
     return ST_OK;
 }
 
-/* A statement whose answer is the number of rows it touched. */
-static enum status run_counted(struct db *db, const struct db_statement *statement,
-                               const struct db_params *params, int64_t *touched, struct fault *fault)
-{
-    struct db_result *result = NULL;
-    enum status status = db_run(db, statement, params, &result, fault);
-    if (status != ST_OK)
-        return status;
-    *touched = db_result_affected(result);
-    db_result_free(result);
-    return ST_OK;
-}
-
 enum status receipt_renew(struct db *db, const struct receipt_lease *lease, int64_t *held,
                           struct fault *fault)
 {
@@ -65,7 +52,7 @@ enum status receipt_renew(struct db *db, const struct receipt_lease *lease, int6
     db_params_int8(&params, lease->owner);
     db_params_int8(&params, lease->lease_ms);
     add_batch_ids(&params, lease);
-    enum status status = run_counted(db, &statement, &params, held, fault);
+    enum status status = db_run_counted(db, &statement, &params, held, fault);
     db_params_done(&params);
     return status;
 }
@@ -155,49 +142,33 @@ enum status receipt_expire(struct db *db, const struct receipt_lease *lease, int
                            int64_t *expired, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_expire", .sql = sql_receipts_expire};
-    struct db_result *result = NULL;
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     add_batch_ids(&params, lease);
     db_params_int8(&params, max_age_ms);
     db_params_bool(&params, lease->announce);
-    enum status status = db_run(db, &statement, &params, &result, fault);
+    enum status status = db_run_number(db, &statement, &params, expired, fault);
     db_params_done(&params);
-    if (status != ST_OK)
-        return status;
-    *expired = db_result_int8(result, 0, 0);
-    db_result_free(result);
-    return ST_OK;
+    return status;
 }
 
 enum status receipt_finish(struct db *db, const struct receipt_lease *lease, int64_t interval_ms,
                            int64_t *done, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_finish", .sql = sql_receipts_finish};
-    struct db_result *result = NULL;
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     db_params_int8(&params, lease->owner);
     add_batch_ids(&params, lease);
     add_batches(&params, lease, offsetof(struct receipt_batch, version));
     db_params_int8(&params, interval_ms);
-    enum status status = db_run(db, &statement, &params, &result, fault);
+    enum status status = db_run_number(db, &statement, &params, done, fault);
     db_params_done(&params);
-    if (status != ST_OK)
-        return status;
-    *done = db_result_int8(result, 0, 0);
-    db_result_free(result);
-    return ST_OK;
+    return status;
 }
 
 enum status receipts_oldest(struct db *db, int64_t *due_us, struct fault *fault)
 {
     static const struct db_statement statement = {.name = "receipts_oldest", .sql = sql_receipts_oldest};
-    struct db_result *result = NULL;
-    enum status status = db_run(db, &statement, NULL, &result, fault);
-    if (status != ST_OK)
-        return status;
-    *due_us = db_result_int8(result, 0, 0);
-    db_result_free(result);
-    return ST_OK;
+    return db_run_number(db, &statement, NULL, due_us, fault);
 }

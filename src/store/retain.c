@@ -17,19 +17,6 @@ static enum status run(struct db *db, const struct db_statement *statement, stru
     return status;
 }
 
-/* A statement whose answer is the number of rows it touched. */
-static enum status run_counted(struct db *db, const struct db_statement *statement, struct db_params *params,
-                               int64_t *touched, struct fault *fault)
-{
-    struct db_result *result = NULL;
-    enum status status = run(db, statement, params, &result, fault);
-    if (status != ST_OK)
-        return status;
-    *touched = db_result_affected(result);
-    db_result_free(result);
-    return ST_OK;
-}
-
 /* Columns seen, removed, oldest stand together. */
 static struct retain_step step_at(const struct db_result *result, int column)
 {
@@ -132,7 +119,9 @@ enum status retain_exports_expire(struct db *db, int32_t rows_max, int64_t *expi
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     db_params_int4(&params, rows_max);
-    return run_counted(db, &statement, &params, expired, fault);
+    enum status status = db_run_counted(db, &statement, &params, expired, fault);
+    db_params_done(&params);
+    return status;
 }
 
 enum status retain_export_rows(struct db *db, int32_t rows_max, int64_t *removed, struct fault *fault)
@@ -142,7 +131,9 @@ enum status retain_export_rows(struct db *db, int32_t rows_max, int64_t *removed
     struct db_params params;
     db_params_init(&params, PARAMS_BYTES_MAX);
     db_params_int4(&params, rows_max);
-    return run_counted(db, &statement, &params, removed, fault);
+    enum status status = db_run_counted(db, &statement, &params, removed, fault);
+    db_params_done(&params);
+    return status;
 }
 
 enum status retain_exports(struct db *db, int32_t rows_max, int64_t keep_ms, struct retain_step *step,

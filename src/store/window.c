@@ -80,14 +80,8 @@ enum status batch_finish(const struct window_scope *scope, const int64_t *ids, s
 {
     static const struct db_statement statement = {.name = "batch_finish", .sql = sql_batch_finish};
     struct db_params *params = begin(scope);
-    struct db_result *result = NULL;
     add_ids(params, ids, count);
-    enum status status = db_run(scope->db, &statement, params, &result, fault);
-    if (status != ST_OK)
-        return status;
-    *finished = db_result_affected(result);
-    db_result_free(result);
-    return ST_OK;
+    return db_run_counted(scope->db, &statement, params, finished, fault);
 }
 
 enum status batch_release(const struct window_scope *scope, const struct batch_releases *releases,
