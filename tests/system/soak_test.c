@@ -267,7 +267,9 @@ static void check_nothing_lost(struct soak *s, const char *ini)
     /* A device that went stale between the claim and the window is not pushed to. */
     int64_t suppressed = shown(s->c.reconciler, "belfry_outcomes_total{result=\"suppressed\"}");
     int64_t dispatches = world_count(w, "SELECT sum(dispatches) FROM partition_offsets");
-    printf("%lld dispatches, %lld of them suppressed\n", (long long)dispatches, (long long)suppressed);
+    printf("%lld dispatches, %lld of them suppressed, %lld failed\n", (long long)dispatches,
+           (long long)suppressed,
+           (long long)shown(s->c.reconciler, "belfry_outcomes_total{result=\"failed\"}"));
     cr_expect_eq(dispatches, accepted + suppressed);
     world_check_books(w);
     char path[WORLD_PATH_MAX], output[4096];
