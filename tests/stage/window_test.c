@@ -12,11 +12,32 @@
 #define COUNT(f, ...)           world_count(&(f)->world, __VA_ARGS__)
 #define ASSERT_COUNT(f, n, ...) cr_assert_eq(COUNT(f, __VA_ARGS__), n)
 
+/* Two dispatchers on one connection. */
+struct owners {
+    struct window_scope mine, theirs;
+    struct db_params params[2];
+};
+
 static struct window_scope scope_of(struct fixture *f, struct db_params *params)
 {
     db_params_init(params, WINDOW_PARAMS_BYTES_MAX);
     return (struct window_scope){
         .db = f->db, .params = params, .owner = owner_make(), .lease_ms = 60000, .push_max_age_ms = 3600000};
+}
+
+static struct fixture *open_owners(const char *name, struct owners *owners)
+{
+    struct fixture *f = fixture_open(name, 1);
+    owners->mine = scope_of(f, &owners->params[0]);
+    owners->theirs = scope_of(f, &owners->params[1]);
+    return f;
+}
+
+static void close_owners(struct fixture *f, struct owners *owners)
+{
+    db_params_done(&owners->params[0]);
+    db_params_done(&owners->params[1]);
+    fixture_close(f);
 }
 
 /* n users u0 … with one device each, one event for all of them: one free batch of n dispatches. */
@@ -68,25 +89,24 @@ static struct db_result *window(const struct window_scope *scope, int64_t batch_
 
 Test(window, one_owner_takes_each_ordinal_once)
 {
-    struct fixture *f = fixture_open("window_once", 1);
-    struct db_params params, others;
-    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    struct owners o;
+    struct fixture *f = open_owners("window_once", &o);
     make_devices(f, 30);
     int64_t id = make_batch(f, "r1", 30);
     struct batch_row rows[4];
-    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
     cr_assert_eq(rows[0].range.batch_id, id);
     cr_assert_eq(rows[0].range.first, 0);
     cr_assert_eq(rows[0].range.stop, 30);
     cr_assert_not(rows[0].had_owner);
-    cr_assert_eq(take(&theirs, 10, rows), 0, "a leased batch is nobody else's");
+    cr_assert_eq(take(&o.theirs, 10, rows), 0, "a leased batch is nobody else's");
 
-    struct db_result *result = window(&theirs, id, 0, 10);
+    struct db_result *result = window(&o.theirs, id, 0, 10);
     cr_assert_eq(db_result_rows(result), 0, "the fence: not the owner");
     db_result_free(result);
     ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[0,30)}'");
 
-    result = window(&mine, id, 0, 10);
+    result = window(&o.mine, id, 0, 10);
     cr_assert_eq(db_result_rows(result), 10);
     for (int i = 0; i < 10; i++) {
         struct window_row row;
@@ -100,30 +120,27 @@ Test(window, one_owner_takes_each_ordinal_once)
     }
     db_result_free(result);
     ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[10,30)}'");
-    db_params_done(&params);
-    db_params_done(&others);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, recipients_come_once_and_nothing_moves)
 {
-    struct fixture *f = fixture_open("window_recipients", 1);
-    struct db_params params;
-    struct window_scope mine = scope_of(f, &params);
+    struct owners o;
+    struct fixture *f = open_owners("window_recipients", &o);
     make_devices(f, 3);
     fixture_device(f, "u1", "ExponentPushToken[second]", 10);
     fixture_event(f, 0, "r1", "u0 u1 u2");
     struct claim_outcome outcome = fixture_claim(f);
     int64_t id = outcome.batches[0].batch_id;
     struct batch_row rows[4];
-    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
     cr_assert_eq(rows[0].range.stop, 4);
     world_exec(&f->world, "UPDATE dispatches SET state = 'sent' WHERE notification_id ="
                           " (SELECT id FROM notifications WHERE recipient_user_id = 'u2')");
     const struct window_range ranges[] = {{id, 0, 2}, {id, 2, 4}};
     struct db_result *result = NULL;
     struct fault fault;
-    cr_assert_eq(window_recipients(&mine, ranges, 2, &result, &fault), ST_OK, "%s", fault.text);
+    cr_assert_eq(window_recipients(&o.mine, ranges, 2, &result, &fault), ST_OK, "%s", fault.text);
     cr_expect_eq(db_result_rows(result), 2, "u1 has two devices; u2 has an outcome");
     cr_expect_not(span_same(window_recipient_row(result, 0), window_recipient_row(result, 1)));
     for (int i = 0; i < 2; i++)
@@ -132,23 +149,21 @@ Test(window, recipients_come_once_and_nothing_moves)
     db_result_free(result);
     ASSERT_COUNT(f, 1, "SELECT count(*) FROM batches WHERE unsent = '{[0,4)}'");
     struct window_row row;
-    result = window(&mine, id, 0, 1);
+    result = window(&o.mine, id, 0, 1);
     window_take_row(result, 0, &row);
     cr_expect(span_is(row.category, "general"));
     db_result_free(result);
-    db_params_done(&params);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, tokens_are_as_they_are_now)
 {
-    struct fixture *f = fixture_open("window_now", 1);
-    struct db_params params;
-    struct window_scope mine = scope_of(f, &params);
+    struct owners o;
+    struct fixture *f = open_owners("window_now", &o);
     make_devices(f, 7);
     int64_t id = make_batch(f, "r1", 7);
     struct batch_row rows[4];
-    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
     world_exec(&f->world,
                "UPDATE device_tokens SET user_id = 'someone' WHERE user_id = 'u1';"
                "UPDATE device_tokens SET enabled = false, disabled_at = now() WHERE user_id = 'u2';"
@@ -160,7 +175,7 @@ Test(window, tokens_are_as_they_are_now)
                " (SELECT id FROM notifications WHERE recipient_user_id = 'u6')");
     static const char *const want[] = {"",        "DeviceChanged", "DeviceChanged", "DeviceChanged",
                                        "Expired", "Expired"};
-    struct db_result *result = window(&mine, id, 0, 7);
+    struct db_result *result = window(&o.mine, id, 0, 7);
     cr_assert_eq(db_result_rows(result), 6, "what has an outcome is not sent");
     for (int i = 0; i < 6; i++) {
         struct window_row row;
@@ -174,35 +189,33 @@ Test(window, tokens_are_as_they_are_now)
             cr_assert(row.token.at == NULL, "another's token never leaves the database");
     }
     db_result_free(result);
-    db_params_done(&params);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, leases_run_out_by_the_databases_clock)
 {
-    struct fixture *f = fixture_open("window_lease", 1);
-    struct db_params params, others;
-    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    struct owners o;
+    struct fixture *f = open_owners("window_lease", &o);
     make_devices(f, 10);
     int64_t id = make_batch(f, "r1", 10);
     struct batch_row rows[4];
-    cr_assert_eq(take(&mine, 10, rows), 1);
-    db_result_free(window(&mine, id, 0, 4));
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
+    db_result_free(window(&o.mine, id, 0, 4));
     world_exec(&f->world, "UPDATE batches SET leased_until = now() - interval '1 second'");
     struct db_result *result = NULL;
     struct fault fault;
-    cr_assert_eq(batch_renew(&mine, &id, 1, &result, &fault), ST_OK);
+    cr_assert_eq(batch_renew(&o.mine, &id, 1, &result, &fault), ST_OK);
     cr_assert_eq(db_result_rows(result), 1, "late, but nobody took it");
     db_result_free(result);
-    cr_assert_eq(take(&theirs, 10, rows), 0);
+    cr_assert_eq(take(&o.theirs, 10, rows), 0);
     world_exec(&f->world, "UPDATE batches SET leased_until = now() - interval '1 second'");
-    cr_assert_eq(take(&theirs, 10, rows), 1);
+    cr_assert_eq(take(&o.theirs, 10, rows), 1);
     cr_assert(rows[0].had_owner);
     cr_assert_eq(rows[0].range.first, 4);
-    cr_assert_eq(batch_renew(&mine, &id, 1, &result, &fault), ST_OK);
+    cr_assert_eq(batch_renew(&o.mine, &id, 1, &result, &fault), ST_OK);
     cr_assert_eq(db_result_rows(result), 0, "not ours any more");
     db_result_free(result);
-    result = window(&mine, id, 4, 10);
+    result = window(&o.mine, id, 4, 10);
     cr_assert_eq(db_result_rows(result), 0);
     db_result_free(result);
 
@@ -212,7 +225,7 @@ Test(window, leases_run_out_by_the_databases_clock)
     struct risked_query query = {.batch_id = id, .after_id = dispatch_id(id, 0) - 1, .count_max = 2};
     static const uint32_t want[] = {0, 1, 3};
     for (size_t seen = 0; seen < 3;) {
-        cr_assert_eq(batch_risked(&theirs, &query, &result, &fault), ST_OK);
+        cr_assert_eq(batch_risked(&o.theirs, &query, &result, &fault), ST_OK);
         cr_assert_eq(db_result_rows(result), seen == 0 ? 2 : 1);
         for (int i = 0; i < db_result_rows(result); i++) {
             struct window_row row;
@@ -226,67 +239,59 @@ Test(window, leases_run_out_by_the_databases_clock)
     printf("a lease that ran out: kept while nobody took it; taken over once, and then the former owner "
            "renewed 0, "
            "took 0 of 6; 3 of its 4 risked are told by the new one, the fourth has an outcome\n");
-    db_params_done(&params);
-    db_params_done(&others);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, a_row_goes_only_when_nothing_is_unsent)
 {
-    struct fixture *f = fixture_open("window_finish", 1);
-    struct db_params params, others;
-    struct window_scope mine = scope_of(f, &params), theirs = scope_of(f, &others);
+    struct owners o;
+    struct fixture *f = open_owners("window_finish", &o);
     make_devices(f, 4);
     int64_t id = make_batch(f, "r1", 4), finished = -1;
     struct batch_row rows[4];
     struct fault fault;
-    cr_assert_eq(take(&mine, 10, rows), 1);
-    db_result_free(window(&mine, id, 0, 2));
-    cr_assert_eq(batch_finish(&mine, &id, 1, &finished, &fault), ST_OK);
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
+    db_result_free(window(&o.mine, id, 0, 2));
+    cr_assert_eq(batch_finish(&o.mine, &id, 1, &finished, &fault), ST_OK);
     cr_assert_eq(finished, 0, "half of it is unsent");
-    db_result_free(window(&mine, id, 2, 4));
-    cr_assert_eq(batch_finish(&theirs, &id, 1, &finished, &fault), ST_OK);
+    db_result_free(window(&o.mine, id, 2, 4));
+    cr_assert_eq(batch_finish(&o.theirs, &id, 1, &finished, &fault), ST_OK);
     cr_assert_eq(finished, 0, "not the owner");
-    cr_assert_eq(batch_finish(&mine, &id, 1, &finished, &fault), ST_OK);
+    cr_assert_eq(batch_finish(&o.mine, &id, 1, &finished, &fault), ST_OK);
     cr_assert_eq(finished, 1);
     ASSERT_COUNT(f, 0, "SELECT count(*) FROM batches");
-    db_params_done(&params);
-    db_params_done(&others);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, release_puts_back_what_was_not_begun)
 {
-    struct fixture *f = fixture_open("window_release", 1);
-    struct db_params params;
-    struct window_scope mine = scope_of(f, &params);
+    struct owners o;
+    struct fixture *f = open_owners("window_release", &o);
     make_devices(f, 10);
     int64_t one = make_batch(f, "r1", 10), two = make_batch(f, "r2", 10);
     struct batch_row rows[4];
     struct fault fault;
-    cr_assert_eq(take(&mine, 10, rows), 2);
-    db_result_free(window(&mine, one, 0, 6)); /* its answer was lost, say: 0-3 was sent before */
+    cr_assert_eq(take(&o.mine, 10, rows), 2);
+    db_result_free(window(&o.mine, one, 0, 6)); /* its answer was lost, say: 0-3 was sent before */
     struct batch_release release[] = {{one, false}, {two, true}};
     struct window_range ranges[] = {{one, 4, 10}, {two, 0, 10}};
     struct batch_releases releases = {release, 2, ranges, 2};
-    cr_assert_eq(batch_release(&mine, &releases, &fault), ST_OK, "%s", fault.text);
+    cr_assert_eq(batch_release(&o.mine, &releases, &fault), ST_OK, "%s", fault.text);
     ASSERT_COUNT(f, 1,
                  "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[4,10)}'"
                  " AND leased_until IS NULL AND owner = %lld",
-                 (long long)one, (long long)mine.owner);
+                 (long long)one, (long long)o.mine.owner);
     ASSERT_COUNT(f, 1,
                  "SELECT count(*) FROM batches WHERE id = %lld AND unsent = '{[0,10)}'"
                  " AND leased_until IS NULL AND owner IS NULL",
                  (long long)two);
-    db_params_done(&params);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 Test(window, urgent_first_then_oldest)
 {
-    struct fixture *f = fixture_open("window_order", 1);
-    struct db_params params;
-    struct window_scope mine = scope_of(f, &params);
+    struct owners o;
+    struct fixture *f = open_owners("window_order", &o);
     make_devices(f, 2);
     int64_t one = make_batch(f, "r1", 2), two = make_batch(f, "r2", 2), three = make_batch(f, "r3", 2);
     world_exec(&f->world,
@@ -298,7 +303,7 @@ Test(window, urgent_first_then_oldest)
     struct batch_query query = {.count_max = 10, .others = true, .held = held, .held_count = 1};
     struct db_result *result = NULL;
     struct fault fault;
-    cr_assert_eq(batch_take(&mine, &query, &result, &fault), ST_OK);
+    cr_assert_eq(batch_take(&o.mine, &query, &result, &fault), ST_OK);
     cr_assert_eq(db_result_rows(result), 3);
     for (int i = 0; i < 3; i++)
         batch_take_row(result, i, &rows[i]);
@@ -307,10 +312,9 @@ Test(window, urgent_first_then_oldest)
     cr_assert_eq(rows[1].range.batch_id, one);
     cr_assert_eq(rows[1].range.stop, 1);
     cr_assert_eq(rows[2].range.first, 5);
-    cr_assert_eq(take(&mine, 10, rows), 1);
+    cr_assert_eq(take(&o.mine, 10, rows), 1);
     cr_assert_eq(rows[0].range.batch_id, two);
-    db_params_done(&params);
-    fixture_close(f);
+    close_owners(f, &o);
 }
 
 /* ---- the plan --------------------------------------------------------------------------------------------
@@ -387,16 +391,14 @@ static void check_look_ups(struct fixture *f, struct window_scope *mine, const c
 
 Test(window, looks_up_by_primary_key)
 {
-    struct fixture *f = fixture_open("window_plan", 1);
-    struct db_params params;
-    struct window_scope mine = scope_of(f, &params);
+    struct owners o;
+    struct fixture *f = open_owners("window_plan", &o);
     world_exec(&f->world, "ALTER TABLE dispatches SET (autovacuum_enabled = off);"
                           "ALTER TABLE notifications SET (autovacuum_enabled = off);"
                           "ALTER TABLE device_tokens SET (autovacuum_enabled = off)");
     fill_tables(f, 1000);
-    check_look_ups(f, &mine, "never analysed");
+    check_look_ups(f, &o.mine, "never analysed");
     world_exec(&f->world, "ANALYZE");
-    check_look_ups(f, &mine, "analysed");
-    db_params_done(&params);
-    fixture_close(f);
+    check_look_ups(f, &o.mine, "analysed");
+    close_owners(f, &o);
 }
