@@ -178,7 +178,8 @@ static void start_service(struct service *service)
     pthread_create(&service->thread, NULL, serve, service);
 }
 
-static struct desk *open_desk(void)
+/* timeout_ms is real time: generous where no test waits for it, so that a busy machine changes nothing. */
+static struct desk *open_desk_for(int64_t timeout_ms)
 {
     struct desk *desk = calloc(1, sizeof *desk);
     struct fault fault;
@@ -188,7 +189,7 @@ static struct desk *open_desk(void)
     desk->clock = (struct clock){test_wall, test_monotonic, &desk->now_ms};
     desk->settings = (struct preferences_settings){.url = desk->url,
                                                    .token = "secret-token",
-                                                   .timeout_ms = 2000,
+                                                   .timeout_ms = timeout_ms,
                                                    .ttl_ms = 30000,
                                                    .stale_ttl_ms = 600000,
                                                    .max_users = 1000,
@@ -199,6 +200,11 @@ static struct desk *open_desk(void)
     cr_assert_eq(preferences_open(&setup, &desk->preferences, &fault), ST_OK, "%s", fault.text);
     desk->batch = preferences_batch_new(desk->preferences, 600);
     return desk;
+}
+
+static struct desk *open_desk(void)
+{
+    return open_desk_for(20000);
 }
 
 static void close_desk(struct desk *desk)
@@ -405,7 +411,7 @@ static int64_t real_ms(void)
 
 Test(preferences, a_silent_service_holds_a_batch_for_the_timeout_only)
 {
-    struct desk *desk = open_desk();
+    struct desk *desk = open_desk_for(2000);
     struct span user = span_of("u1");
     desk->service.body = NULL;
     preferences_ask(desk->preferences, desk->batch, &user, 1);
