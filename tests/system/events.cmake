@@ -1,7 +1,7 @@
 # Events end to end: what producers send, and what comes of it (issue "The dispatcher at full strength", ingest).
 belfry_program(system_events SOURCES events_test.c LINK belfry_harness)
 add_dependencies(system_events belfry-dispatcher belfry-dispatcher-crash belfry-reader belfry-simulator belfry-broker)
-foreach(case cloudevents traceparent recipients mismatch key_retention timestamps numbers)
+foreach(case cloudevents traceparent recipients mismatch key_retention key_retention_forbidden timestamps numbers)
     belfry_system(dispatcher_1_${case} system_events dispatcher/${case} 240)
 endforeach()
 belfry_program(system_replay SOURCES replay_test.c LINK belfry_harness)

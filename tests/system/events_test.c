@@ -436,6 +436,81 @@ Test(dispatcher, key_retention, .timeout = 230)
     no_answer();
 }
 
+static void allow(struct world *w, rd_kafka_ResourceType_t kind, const char *name,
+                  rd_kafka_AclOperation_t what)
+{
+    char text[256];
+    rd_kafka_AclBinding_t *acl =
+        rd_kafka_AclBinding_new(kind, name, RD_KAFKA_RESOURCE_PATTERN_LITERAL, "User:belfry", "*", what,
+                                RD_KAFKA_ACL_PERMISSION_TYPE_ALLOW, text, sizeof text);
+    cr_assert(acl != NULL, "%s", text);
+    rd_kafka_queue_t *queue = rd_kafka_queue_new(w->producer);
+    rd_kafka_CreateAcls(w->producer, &acl, 1, NULL, queue);
+    rd_kafka_event_t *event = rd_kafka_queue_poll(queue, 15000);
+    cr_assert(event != NULL && rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR_NO_ERROR);
+    size_t count = 0;
+    const rd_kafka_acl_result_t *const *results =
+        rd_kafka_CreateAcls_result_acls(rd_kafka_event_CreateAcls_result(event), &count);
+    cr_assert(count == 1 && rd_kafka_acl_result_error(results[0]) == NULL);
+    rd_kafka_event_destroy(event);
+    rd_kafka_queue_destroy(queue);
+    rd_kafka_AclBinding_destroy(acl);
+}
+
+static void sasl_ini(struct world *w, char *ini, size_t size)
+{
+    char path[WORLD_PATH_MAX + 32], address[64] = "";
+    snprintf(path, sizeof path, "%s/kafka/kafka.sasl", w->folder);
+    FILE *stream = fopen(path, "r");
+    cr_assert(stream != NULL && fgets(address, sizeof address, stream) != NULL);
+    fclose(stream);
+    address[strcspn(address, "\n")] = '\0';
+    snprintf(ini, size,
+             INGEST_ONLY "[kafka]\nbootstrap.servers = %s\nsecurity.protocol = sasl_plaintext\n"
+                         "sasl.mechanisms = PLAIN\nsasl.username = belfry\nsasl.password = belfry\n"
+                         "[ingest]\nallow_short_key_retention = off\n",
+             address);
+}
+
+/* A broker with ACLs: who may read and write, but not ask for a topic's configuration, works all the same. */
+Test(dispatcher, key_retention_forbidden, .timeout = 150)
+{
+    static struct world w;
+    char ini[1024], path[WORLD_PATH_MAX];
+    world_open(&w, "retention_acl");
+    world_own_server(&w, "kafka", "start", "acl");
+    world_database(&w);
+    world_topics(&w, 1);
+    sasl_ini(&w, ini, sizeof ini);
+    allow(&w, RD_KAFKA_RESOURCE_TOPIC, "*", RD_KAFKA_ACL_OPERATION_READ);
+    allow(&w, RD_KAFKA_RESOURCE_TOPIC, w.dlq, RD_KAFKA_ACL_OPERATION_WRITE);
+    allow(&w, RD_KAFKA_RESOURCE_GROUP, w.group, RD_KAFKA_ACL_OPERATION_READ);
+    struct child *dispatcher = world_dispatcher(&w, ini);
+    produce_titled(&w, "allowed");
+    world_wait_count(&w, 1, "SELECT count(*) FROM notifications");
+    double unverified = child_metric(dispatcher, "belfry_key_retention_unverified");
+    printf("no DescribeConfigs: ready, %lld row, belfry_key_retention_unverified %.0f\n",
+           (long long)world_count(&w, "SELECT count(*) FROM notifications"), unverified);
+    cr_assert_eq(unverified, 1);
+    cr_assert(child_log_has(dispatcher, "ING-RETENTION-UNKNOWN"));
+    cr_assert(child_log_has(dispatcher, "TOPIC_AUTHORIZATION_FAILED"), "the reason is said");
+    child_stop(dispatcher);
+
+    /* With it, the same user is refused as anybody is: the answer is what counts. */
+    allow(&w, RD_KAFKA_RESOURCE_TOPIC, w.events, RD_KAFKA_ACL_OPERATION_DESCRIBE_CONFIGS);
+    snprintf(ini + strlen(ini), sizeof ini - strlen(ini), "key_retention = 2d\n");
+    world_write_dispatcher_ini(&w, ini, path);
+    const char *argv[] = {"-F", path, NULL};
+    struct child *refused = child_start(&w, "src/bin/belfry-dispatcher", argv, NULL);
+    int code = child_wait(refused, 30);
+    printf("with DescribeConfigs, 2 days of keys, 7 days of records: exit %d\n", code);
+    cr_assert_eq(code, 2);
+    cr_assert_not(world_logs_have(&w, "sasl.password\":\"belfry"), "no password in a log");
+    world_check_books(&w);
+    world_close(&w);
+    world_own_server(&w, "kafka", "stop", "kill");
+}
+
 /* ---- timestamps -----------------------------------------------------------------------------------------
  */
 
