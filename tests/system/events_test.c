@@ -507,6 +507,21 @@ Test(dispatcher, key_retention_forbidden, .timeout = 150)
     cr_assert_eq(code, 2);
     cr_assert_not(world_logs_have(&w, "sasl.password\":\"belfry"), "no password in a log");
     world_check_books(&w);
+
+    static const struct {
+        const char *what, *extra, *reason;
+    } rows[] = {{"another group", "[kafka]\ngroup.id = not-allowed\n", "GROUP_AUTHORIZATION_FAILED"},
+                {"a wrong password", "[kafka]\nsasl.password = other\n", "uthentication"}};
+    for (size_t i = 0; i < 2; i++) {
+        sasl_ini(&w, ini, sizeof ini);
+        snprintf(ini + strlen(ini), sizeof ini - strlen(ini), "%s", rows[i].extra);
+        world_write_dispatcher_ini(&w, ini, path);
+        struct child *child = child_start(&w, "src/bin/belfry-dispatcher", argv, NULL);
+        code = child_wait(child, 40);
+        printf("%s: exit %d\n", rows[i].what, code);
+        cr_assert_eq(code, 5, "see %s", child->log);
+        cr_assert(child_log_has(child, rows[i].reason), "see %s", child->log);
+    }
     world_close(&w);
     world_own_server(&w, "kafka", "stop", "kill");
 }
