@@ -239,15 +239,15 @@ static rd_kafka_resp_err_t ask_leaders(struct kafka_consumer *consumer, struct k
     return why;
 }
 
-/* One round. *answered of the seats, which stand in front now, say where they begin and end. ST_OK though
- * none may have. */
-static enum status ask(struct kafka_consumer *consumer, struct kafka_seat *seats, size_t count, int round_ms,
-                       size_t *answered, struct fault *fault)
+/* One round. *answered of the seats, which stand in front now, say where they begin and end; none may have.
+ * Gives only an error that is final. */
+static rd_kafka_resp_err_t ask(struct kafka_consumer *consumer, struct kafka_seat *seats, size_t count,
+                               int round_ms, size_t *answered)
 {
     int64_t until_ms = clock_monotonic_ms(&clock_system) + round_ms;
     *answered = 0;
     if (count == 0) {
-        return ST_OK;
+        return RD_KAFKA_RESP_ERR_NO_ERROR;
     }
     rd_kafka_resp_err_t error = ask_committed(consumer, seats, count, round_ms);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -256,7 +256,7 @@ static enum status ask(struct kafka_consumer *consumer, struct kafka_seat *seats
     if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
         consumer->waiting_why = error;
     }
-    return is_final(error) ? kafka_fault(fault, error, NULL) : ST_OK;
+    return is_final(error) ? error : RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
 /* ---- those that wait ----------------------------------------------------------------------------------- */
@@ -357,7 +357,8 @@ enum status kafka_seating_begin(struct kafka_consumer *consumer, struct kafka_se
                                 size_t *seated, struct fault *fault)
 {
     size_t answered = 0;
-    enum status status = ask(consumer, seats, count, FIRST_ROUND_MS, &answered, fault);
+    rd_kafka_resp_err_t error = ask(consumer, seats, count, FIRST_ROUND_MS, &answered);
+    enum status status = error == RD_KAFKA_RESP_ERR_NO_ERROR ? ST_OK : kafka_fault(fault, error, NULL);
     if (status == ST_OK && (answered > 0 || count == 0)) {
         status = seat(consumer, seats, answered, fault);
     }
@@ -394,7 +395,8 @@ void kafka_seating_again(struct kafka_consumer *consumer)
         return;
     }
     fault_reset(&fault);
-    enum status status = ask(consumer, consumer->waiting, before, ROUND_MS, &answered, &fault);
+    rd_kafka_resp_err_t error = ask(consumer, consumer->waiting, before, ROUND_MS, &answered);
+    enum status status = error == RD_KAFKA_RESP_ERR_NO_ERROR ? ST_OK : kafka_fault(&fault, error, NULL);
     if (status == ST_OK && answered > 0) {
         status = seat(consumer, consumer->waiting, answered, &fault);
     }

@@ -59,6 +59,9 @@ static const struct wanted dispatcher_wants[] = {
     {"belfry_postgres_reconnects_total", SOME},
     {"belfry_postgres_connections_lost_total", SOME},
     {"belfry_kafka_reconnects_total", 0},
+    {"belfry_kafka_partitions_unseated", 0},
+    {"belfry_kafka_pauses_total", 0},
+    {"belfry_kafka_prefetched_bytes", ANY},
 };
 
 static const struct wanted reconciler_wants[] = {
@@ -95,6 +98,9 @@ static const struct wanted reconciler_wants[] = {
     {"belfry_reconcile_stage_seconds_count{stage=\"retain_notifications\"}", SOME},
     {"belfry_postgres_reconnects_total", SOME},
     {"belfry_kafka_reconnects_total", 0},
+    {"belfry_kafka_partitions_unseated", 0},
+    {"belfry_kafka_pauses_total", 0},
+    {"belfry_kafka_prefetched_bytes", ANY},
 };
 
 static const struct wanted reader_wants[] = {
