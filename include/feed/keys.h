@@ -1,5 +1,5 @@
 /* The reader's secrets: cursor keys and token keys, from the files that [cursor] keys and [auth] keys name.
- * A plain value of fixed size: a reload makes a new one and swaps it in when all of it could be read. */
+ * A reload makes a new one and moves it in when all of it could be read; wiped once, as jwt_keys is. */
 #ifndef BELFRY_FEED_KEYS_H
 #define BELFRY_FEED_KEYS_H
 

@@ -1,9 +1,9 @@
 /* Bearer tokens: JWT (RFC 7519) in JWS compact form, checked against keys that each have one algorithm.
  *
  * What a token says about its own algorithm is only compared with the key's, never followed. Tokens with
- * crit, jku, x5u, jwk or x5c are refused. HS256 now; RS256, ES256 and EdDSA are further values of enum
- * jwt_alg with a public key beside the secret (contracts/reader-api.md 'Who may read'). Faults: code is
- * token_missing, token_invalid or token_expired (all HTTP 401); nothing of the token is in one. */
+ * crit, jku, x5u, jwk, x5c, b64, zip or enc in the header, or of another typ than JWT or at+jwt, are refused
+ * (contracts/reader-api.md 'Who may read'; RFC 8725). Faults: code is token_missing, token_invalid or
+ * token_expired (all HTTP 401); nothing of the token is in one. */
 #ifndef BELFRY_WIRE_JWT_H
 #define BELFRY_WIRE_JWT_H
 
@@ -28,23 +28,28 @@ enum {
 #define JWT_INVALID "token_invalid"
 #define JWT_EXPIRED "token_expired"
 
-enum jwt_alg { JWT_HS256 };
+enum jwt_alg { JWT_HS256, JWT_RS256, JWT_ES256, JWT_EDDSA };
+
+/* The name in the list of keys and in a token's header: HS256 RS256 ES256 EdDSA. */
+const char *jwt_alg_name(enum jwt_alg alg);
 
 struct jwt_key {
     char kid[JWT_KID_MAX + 1];
     enum jwt_alg alg;
-    struct crypto_key secret; /* HS256 */
+    struct crypto_key secret;     /* HS256 */
+    struct crypto_public *public; /* the others; owned */
 };
 
-/* All keys of `[auth] keys`. A plain value: a reload makes a new one. */
+/* All keys of `[auth] keys`. A reload makes a new one. It owns what its keys point to: it may be moved
+ * (copied and the original forgotten), and is wiped once. */
 struct jwt_keys {
     struct jwt_key keys[JWT_KEYS_MAX];
     size_t count;
 };
 
-/* Reads `kid:alg:path kid:alg:path …` and the key files. ST_REJECT "config", field "auth.keys": bad list,
- * doubled kid, an algorithm this version has not, unreadable or short key. An empty list gives no keys (then
- * every token is refused). */
+/* Reads `kid:alg:path kid:alg:path …` and the key files: hex digits for HS256, the PEM of a public key for
+ * the others. ST_REJECT "config" or "key_file", field "auth.keys": bad list, doubled kid, an unknown
+ * algorithm, an unreadable, short or unfit key. An empty list gives no keys (then every token is refused). */
 MUST_USE enum status jwt_keys_load(struct span list, struct jwt_keys *keys, struct fault *fault);
 void jwt_keys_wipe(struct jwt_keys *keys);
 

@@ -144,8 +144,9 @@ enum status feed_take_keys(struct feed *feed, const struct feed_settings *settin
     enum status status = keys_load(settings, &keys, fault);
     if (status != ST_OK)
         return status;
-    feed->keys = keys;
-    keys_wipe(&keys);
+    keys_wipe(&feed->keys);
+    feed->keys = keys; /* moved */
+    crypto_wipe(&keys, sizeof keys);
     log_event(LOG_INFO, "READ-KEYS", "new keys are in force",
               log_count("cursor_keys", feed->keys.cursor.count),
               log_count("auth_keys", feed->keys.auth.count));

@@ -52,7 +52,7 @@ enum status keys_load(const struct feed_settings *settings, struct keys *keys, s
         status = keys_load_auth(&settings->auth, &loaded.auth, fault);
     if (status == ST_OK)
         *keys = loaded;
-    keys_wipe(&loaded);
+    crypto_wipe(&loaded, sizeof loaded); /* moved, or none of [auth] came to be */
     return status;
 }
 

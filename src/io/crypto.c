@@ -5,18 +5,15 @@
 #include "base/hex.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+
+#include "key_file.h"
 
 enum { KEY_FILE_MAX = 2 * CRYPTO_KEY_MAX + 2 };
 
@@ -102,35 +99,6 @@ void crypto_wipe(void *bytes, size_t count)
     OPENSSL_cleanse(bytes, count);
 }
 
-static enum status refuse(const char *path, const char *why, struct fault *fault)
-{
-    fault_set(fault, "key_file", "the key file %s %s", path, why);
-    fault_set_field(fault, path);
-    return ST_REJECT;
-}
-
-/* Reads at most KEY_FILE_MAX + 1 bytes; -1 and errno on failure. */
-static ssize_t read_small_file(const char *path, char *text, mode_t *mode)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO must not hang the start */
-    if (fd < 0)
-        return -1;
-    struct stat info;
-    ssize_t count = 0, piece = fstat(fd, &info);
-    *mode = piece == 0 ? info.st_mode : 0;
-    while (piece >= 0 && count <= KEY_FILE_MAX) {
-        piece = read(fd, text + count, (size_t)(KEY_FILE_MAX + 1 - count));
-        if (piece == 0 || (piece < 0 && errno != EINTR))
-            break;
-        count += piece > 0 ? piece : 0;
-        piece = 0;
-    }
-    int why = errno;
-    close(fd);
-    errno = why;
-    return piece < 0 ? -1 : count;
-}
-
 static enum status key_of_text(const char *path, struct span text, struct crypto_key *key,
                                struct fault *fault)
 {
@@ -140,14 +108,15 @@ static enum status key_of_text(const char *path, struct span text, struct crypto
         text.bytes--;
     for (size_t i = 0; i < text.bytes; i++) {
         if (hex_value(text.at[i]) < 0)
-            return refuse(path, "must hold nothing but hex digits", fault);
+            return key_file_refuse(path, "must hold nothing but hex digits", fault);
     }
     if (text.bytes < (size_t)2 * CRYPTO_KEY_MIN)
-        return refuse(path, "is too short: a key is 64 or more hex digits (openssl rand -hex 32)", fault);
+        return key_file_refuse(path, "is too short: a key is 64 or more hex digits (openssl rand -hex 32)",
+                               fault);
     if (text.bytes > (size_t)2 * CRYPTO_KEY_MAX)
-        return refuse(path, "is too long: a key is at most 256 hex digits", fault);
+        return key_file_refuse(path, "is too long: a key is at most 256 hex digits", fault);
     if (text.bytes % 2 != 0)
-        return refuse(path, "has an odd number of hex digits", fault);
+        return key_file_refuse(path, "has an odd number of hex digits", fault);
     for (size_t i = 0; i < text.bytes / 2; i++)
         key->bytes[i] = (unsigned char)(hex_value(text.at[2 * i]) << 4 | hex_value(text.at[2 * i + 1]));
     key->count = text.bytes / 2;
@@ -157,17 +126,13 @@ static enum status key_of_text(const char *path, struct span text, struct crypto
 enum status crypto_key_read(const char *path, struct crypto_key *key, struct fault *fault)
 {
     char text[KEY_FILE_MAX + 1];
-    mode_t mode = 0;
-    ssize_t count = read_small_file(path, text, &mode);
-    if (count < 0) {
-        char why[96], reason[64];
-        snprintf(why, sizeof why, "cannot be read: %s", strerror_r(errno, reason, sizeof reason));
-        return refuse(path, why, fault);
-    }
-    struct span all = {.at = text, .bytes = (size_t)count};
-    enum status status = key_of_text(path, all, key, fault);
+    struct key_file file = {.text = text, .bytes_max = sizeof text};
+    enum status status = key_file_read(path, &file, fault);
+    if (status != ST_OK)
+        return status;
+    status = key_of_text(path, (struct span){.at = text, .bytes = file.bytes}, key, fault);
     if (status == ST_OK)
-        key->loose = (mode & S_IROTH) != 0;
+        key->loose = (file.mode & S_IROTH) != 0;
     OPENSSL_cleanse(text, sizeof text);
     return status;
 }

@@ -95,24 +95,43 @@ static enum status load_part(struct span part, json_t **object, struct fault *fa
     return status == ST_REJECT ? invalid("The token is not a JWT.", fault) : status;
 }
 
-static const char *alg_name(enum jwt_alg alg)
+const char *jwt_alg_name(enum jwt_alg alg)
 {
     switch (alg) {
     case JWT_HS256:
         return "HS256";
+    case JWT_RS256:
+        return "RS256";
+    case JWT_ES256:
+        return "ES256";
+    case JWT_EDDSA:
+        return "EdDSA";
     }
     return "";
+}
+
+/* typ may be left out, or be that of a token for us. A token of another use that the same issuer signs with
+ * the same key (a logout token, a security event) names its own typ: RFC 8725 3.11. */
+static bool is_access_token(const json_t *typ)
+{
+    static const char *const accepted[] = {"JWT", "at+jwt", "application/jwt", "application/at+jwt"};
+    bool fits = typ == NULL;
+    for (size_t i = 0; json_is_string(typ) && !fits && i < sizeof accepted / sizeof accepted[0]; i++)
+        fits = strcasecmp(json_string_value(typ), accepted[i]) == 0;
+    return fits;
 }
 
 /* The key that the header names, if the header also agrees with that key's algorithm. */
 static enum status choose_key(const json_t *header, const struct jwt_keys *keys, const struct jwt_key **key,
                               struct fault *fault)
 {
-    static const char *const refused[] = {"crit", "jku", "jwk", "x5u", "x5c"};
+    static const char *const refused[] = {"crit", "jku", "jwk", "x5u", "x5c", "b64", "zip", "enc"};
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         if (json_object_get(header, refused[i]) != NULL)
             return invalid("The token brings its own rules or keys.", fault);
     }
+    if (!is_access_token(json_object_get(header, "typ")))
+        return invalid("The token is of another typ.", fault);
     const json_t *kid = json_object_get(header, "kid"), *alg = json_object_get(header, "alg");
     const struct jwt_key *found = kid == NULL && keys->count == 1 ? &keys->keys[0] : NULL;
     for (size_t i = 0; json_is_string(kid) && i < keys->count; i++) {
@@ -121,7 +140,7 @@ static enum status choose_key(const json_t *header, const struct jwt_keys *keys,
     }
     if (found == NULL)
         return invalid("The token's key is not known here.", fault);
-    if (!json_is_string(alg) || !span_is(json_fields_span(alg), alg_name(found->alg)))
+    if (!json_is_string(alg) || !span_is(json_fields_span(alg), jwt_alg_name(found->alg)))
         return invalid("The token's algorithm is not the one of its key.", fault);
     *key = found;
     return ST_OK;
@@ -129,14 +148,17 @@ static enum status choose_key(const json_t *header, const struct jwt_keys *keys,
 
 static bool signature_holds(const struct jwt_key *key, const struct parts *parts)
 {
-    unsigned char expected[CRYPTO_SHA256_BYTES], given[CRYPTO_SHA256_BYTES];
+    unsigned char expected[CRYPTO_SHA256_BYTES], given[CRYPTO_SIGNATURE_MAX];
     size_t count = 0;
     /* Asked first, so that `given` is wide enough. */
-    if (parts->signature.bytes != base64url_text_bytes(sizeof given) ||
-        !base64url_decode(parts->signature, given, &count) || count != sizeof given)
+    if (parts->signature.bytes > base64url_text_bytes(sizeof given) ||
+        !base64url_decode(parts->signature, given, &count))
         return false;
+    if (key->alg != JWT_HS256)
+        return crypto_public_holds(key->public, parts->signed_text,
+                                   (struct span){.at = (const char *)given, .bytes = count});
     crypto_hmac_sha256(crypto_key_span(&key->secret), parts->signed_text, expected);
-    return crypto_same(expected, given, sizeof expected);
+    return count == sizeof expected && crypto_same(expected, given, sizeof expected);
 }
 
 /* ---- claims -------------------------------------------------------------------------------------------- */

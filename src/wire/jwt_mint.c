@@ -20,6 +20,36 @@ static bool is_known(const struct jwt_keys *keys, const char *kid)
     return false;
 }
 
+static bool find_alg(struct span name, enum jwt_alg *alg)
+{
+    for (enum jwt_alg each = JWT_HS256; each <= JWT_EDDSA; each++) {
+        if (!span_is(name, jwt_alg_name(each)))
+            continue;
+        *alg = each;
+        return true;
+    }
+    return false;
+}
+
+static enum status read_key(struct span path, struct jwt_key *key, struct fault *fault)
+{
+    struct key_list_public wanted = {.field = keys_field};
+    switch (key->alg) {
+    case JWT_HS256:
+        return key_list_read(path, keys_field, &key->secret, fault);
+    case JWT_RS256:
+        wanted.kind = CRYPTO_RSA_SHA256;
+        break;
+    case JWT_ES256:
+        wanted.kind = CRYPTO_P256_SHA256;
+        break;
+    case JWT_EDDSA:
+        wanted.kind = CRYPTO_ED25519;
+        break;
+    }
+    return key_list_read_public(path, &wanted, &key->public, fault);
+}
+
 static enum status add_key(struct span word, struct jwt_keys *keys, struct fault *fault)
 {
     struct span kid, alg;
@@ -32,10 +62,9 @@ static enum status add_key(struct span word, struct jwt_keys *keys, struct fault
                                "each key is kid:alg:path, the kid 1-64 of A-Z a-z 0-9 . _ -");
     if (is_known(keys, key->kid))
         return key_list_refuse(fault, keys_field, "a kid stands twice");
-    if (!span_is(alg, "HS256"))
-        return key_list_refuse(fault, keys_field, "this version takes the algorithm HS256 only");
-    key->alg = JWT_HS256;
-    enum status status = key_list_read(word, keys_field, &key->secret, fault);
+    if (!find_alg(alg, &key->alg))
+        return key_list_refuse(fault, keys_field, "the algorithms are HS256, RS256, ES256 and EdDSA");
+    enum status status = read_key(word, key, fault);
     keys->count += status == ST_OK;
     return status;
 }
@@ -47,14 +76,19 @@ enum status jwt_keys_load(struct span list, struct jwt_keys *keys, struct fault 
     enum status status = ST_OK;
     while (status == ST_OK && key_list_word(&list, &word))
         status = add_key(word, &made, fault);
-    if (status == ST_OK)
-        *keys = made;
-    jwt_keys_wipe(&made);
-    return status;
+    if (status != ST_OK) {
+        jwt_keys_wipe(&made);
+        return status;
+    }
+    *keys = made;
+    crypto_wipe(&made, sizeof made);
+    return ST_OK;
 }
 
 void jwt_keys_wipe(struct jwt_keys *keys)
 {
+    for (size_t i = 0; i < keys->count; i++)
+        crypto_public_free(keys->keys[i].public);
     crypto_wipe(keys, sizeof *keys);
 }
 

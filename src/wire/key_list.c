@@ -49,16 +49,35 @@ bool key_list_id(struct span part, size_t bytes_max, char *id)
     return true;
 }
 
-enum status key_list_read(struct span path, const char *field, struct crypto_key *key, struct fault *fault)
+static enum status take_path(struct span path, const char *field, char text[PATH_MAX], struct fault *fault)
 {
-    char text[PATH_MAX];
-    if (path.bytes == 0 || path.bytes >= sizeof text || memchr(path.at, '\0', path.bytes) != NULL)
+    if (path.bytes == 0 || path.bytes >= PATH_MAX || memchr(path.at, '\0', path.bytes) != NULL)
         return key_list_refuse(fault, field, "a key has no usable path");
     memcpy(text, path.at, path.bytes);
     text[path.bytes] = '\0';
-    enum status status = crypto_key_read(text, key, fault);
+    return ST_OK;
+}
+
+enum status key_list_read(struct span path, const char *field, struct crypto_key *key, struct fault *fault)
+{
+    char text[PATH_MAX];
+    enum status status = take_path(path, field, text, fault);
+    if (status == ST_OK)
+        status = crypto_key_read(text, key, fault);
     if (status != ST_OK)
         fault_set_field(fault, field);
+    return status;
+}
+
+enum status key_list_read_public(struct span path, const struct key_list_public *wanted,
+                                 struct crypto_public **key, struct fault *fault)
+{
+    char text[PATH_MAX];
+    enum status status = take_path(path, wanted->field, text, fault);
+    if (status == ST_OK)
+        status = crypto_public_read(text, wanted->kind, key, fault);
+    if (status != ST_OK)
+        fault_set_field(fault, wanted->field);
     return status;
 }
 

@@ -18,6 +18,13 @@ bool key_list_id(struct span part, size_t bytes_max, char *id);
 /* Reads the file; what is wrong with it is said of this field. */
 MUST_USE enum status key_list_read(struct span path, const char *field, struct crypto_key *key,
                                    struct fault *fault);
+struct key_list_public {
+    const char *field;
+    enum crypto_kind kind;
+};
+/* A PEM file; crypto_public_free. */
+MUST_USE enum status key_list_read_public(struct span path, const struct key_list_public *wanted,
+                                          struct crypto_public **key, struct fault *fault);
 /* Always ST_REJECT "config". */
 enum status key_list_refuse(struct fault *fault, const char *field, const char *why);
 

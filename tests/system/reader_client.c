@@ -2,6 +2,7 @@
 #include "reader_client.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -24,6 +25,15 @@ void client_open(struct client *c, const char *name)
     c->reader = world_reader(&c->w, NULL, c->base);
     world_write_reader_ini(&c->w, NULL, c->ini);
     client_be(c, "u1");
+}
+
+void client_reload(struct client *c, const char *extra)
+{
+    char path[WORLD_PATH_MAX];
+    world_write_reader_ini(&c->w, extra, path);
+    cr_assert_eq(rename(path, c->reader->ini), 0);
+    snprintf(c->ini, sizeof c->ini, "%s", c->reader->ini);
+    child_signal(c->reader, SIGHUP);
 }
 
 void client_get(const struct client *c, const char *path_and_query, struct world_reply *reply)

@@ -21,6 +21,8 @@ void client_open(struct client *c, const char *name);
 void client_close(struct client *c);
 /* From now on at another reader's base URL. */
 void client_move(struct client *c, const char *base);
+/* The reader reads its ini anew, with this text behind it, by SIGHUP; client_be uses it too from now on. */
+void client_reload(struct client *c, const char *extra);
 /* From now on as this user, with a token by `belfry-reader token`. */
 void client_be(struct client *c, const char *user);
 
