@@ -32,7 +32,7 @@ static void print_queues(const struct audit_report *report)
         printf("queue    %-*s %" PRId64 "  oldest %.1f s\n", NAME_WIDTH, queue->name, queue->items,
                seconds(queue->oldest_us));
     }
-    printf("queue    %-*s %" PRId64 "  oldest queued %.1f s, oldest sent %.1f s\n", NAME_WIDTH, "dispatches",
+    printf("rows     %-*s %" PRId64 "  oldest queued %.1f s, oldest sent %.1f s\n", NAME_WIDTH, "dispatches",
            report->dispatches, seconds(report->queued_oldest_us), seconds(report->sent_oldest_us));
 }
 
