@@ -36,6 +36,7 @@ struct poll_loop {
     bool open, last_page; /* a pass is under way; no page follows this one */
     bool give_up;         /* the provider is away, or the lease is lost: end the pass */
     bool refused;         /* it refuses our credentials: not ready, until an answer comes */
+    bool silent;          /* when last asked it gave no receipts: a note in /readyz */
     bool answered;        /* every request of the pass */
     unsigned reloads;     /* SIGHUPs seen */
     size_t chunk, failures;
@@ -205,7 +206,7 @@ static void take_answer(struct poll_loop *poll, const struct provider_answer *an
     assert(row - poll->at == poll->row_count);
     poll->found = true;
     poll->failures = 0;
-    poll->refused = false;
+    poll->refused = poll->silent = false;
     poll->chunk *= 2; /* after a halving, back to the whole */
     if (poll->chunk > poll->session.setup->settings->receipt_chunk)
         poll->chunk = poll->session.setup->settings->receipt_chunk;
@@ -241,6 +242,7 @@ static void take_failure(struct poll_loop *poll, const struct provider_answer *a
         return;
     }
     poll->answered = false;
+    poll->silent = true;
     poll->failures++;
     poll->at += poll->row_count;
     poll->retry_after_ms = answer->retry_after_ms;
@@ -473,6 +475,9 @@ static void say_ready(struct poll_loop *poll)
     struct session *session = &poll->session;
     if (poll->refused)
         readiness_not(session->setup->readiness, session->slot, "the provider refuses our credentials");
+    else if (poll->silent)
+        readiness_ready_but(session->setup->readiness, session->slot,
+                            "the provider gave no receipts when last asked; it is asked again");
     else
         readiness_ready(session->setup->readiness, session->slot);
 }

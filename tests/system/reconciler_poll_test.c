@@ -128,6 +128,20 @@ Test(poll, chunks)
     world_close(&w);
 }
 
+/* Ready in either case; the note comes and goes with the provider's answers. */
+static void wait_note(struct child *child, bool there)
+{
+    char text[512] = "";
+    bool found = !there;
+    for (int tries = 0; tries < 250 && found != there; tries++) {
+        cr_assert_eq(pushes_readyz(child, text, sizeof text), 200, "%s", text);
+        found = strstr(text, "gave no receipts") != NULL;
+        if (found != there)
+            world_sleep_ms(20);
+    }
+    cr_assert_eq(found, there, "%s", text);
+}
+
 /* Older than a day, its receipt is gone; but that is decided by an answer, never by the clock alone. */
 Test(poll, max_age)
 {
@@ -148,6 +162,7 @@ Test(poll, max_age)
         answer_receipts(&w, failing[i]);
         hand_wait_calls(&w, 3);
         HAND_COUNT(&w, 4, "SELECT count(*) FROM dispatches WHERE state = 'sent'");
+        wait_note(child, true);
     }
     simulator_reset(&w); /* it answers */
     world_wait_count(&w, 2, "SELECT count(*) FROM dispatches WHERE state = 'expired'");
@@ -155,6 +170,7 @@ Test(poll, max_age)
     HAND_COUNT(&w, 1, "SELECT count(*) FROM dispatches WHERE id >> 20 = 1 AND state = 'delivered'");
     HAND_COUNT(&w, 1, "SELECT count(*) FROM dispatches WHERE id >> 20 = 4 AND state = 'sent'");
     HAND_COUNT(&w, 4, "SELECT count(*) FROM device_tokens WHERE enabled");
+    wait_note(child, false);
     printf("4 of 4 stay sent over 12 answers that were none; then 1 delivered, 2 expired, 1 waits\n");
     child_stop(child);
     world_check_books(&w);
