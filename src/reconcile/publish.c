@@ -24,7 +24,6 @@ enum {
     IDLE_MS = 200,
     LEASE_ASK_MS = 1000, /* while another process has it */
     RESCAN_MS = 1000,    /* pages go on where the last one ended for so long: removed rows lie before it */
-    AGE_EVERY_MS = 5000,
     SLICE_MS = 200,
     PATIENCE_MS = 5000, /* without an acknowledgement; then it is said, and tried on */
     LAST_MS = 500       /* for what is in flight when the process stops */
@@ -39,8 +38,8 @@ struct publish {
     size_t acked;
     bool full; /* the page: more may wait */
     int64_t after, rescan_ms;
-    int64_t held_until_ms, ask_ms, age_ms; /* monotonic */
-    enum status refused;                   /* by the broker, since it was last looked at */
+    int64_t held_until_ms, ask_ms; /* monotonic */
+    enum status refused;           /* by the broker, since it was last looked at */
     struct fault refusal;
 };
 
@@ -259,32 +258,12 @@ static enum status stage_send(void *context, struct fault *fault)
     return ST_OK;
 }
 
-/* ---- how old --------------------------------------------------------------------------------------------
- */
-
-static bool age_is_old(const void *context)
-{
-    const struct publish *publish = context;
-    return now_ms(publish) >= publish->age_ms;
-}
-
-static enum status stage_age(void *context, struct fault *fault)
-{
-    struct publish *publish = context;
-    int64_t age_us = 0;
-    enum status status = outbox_oldest(publish->session.db, &age_us, fault);
-    if (status != ST_OK)
-        return status;
-    metric_put(publish->session.metrics, M_SETTLED_OLDEST, 0, (double)age_us / 1e6);
-    publish->age_ms = now_ms(publish) + AGE_EVERY_MS;
-    return ST_OK;
-}
-
 /* "publish_send" is the crash point with a page in hand, "publish_done" with all of it acknowledged. */
-static const struct stage stages[] = {
-    {"publish_topic", stage_topic, lacks_topic}, {"publish_lease", stage_lease, lease_is_due},
-    {"publish_take", stage_take, holds_lease},   {"publish_send", stage_send, has_rows},
-    {"publish_done", stage_done, has_acked},     {"publish_age", stage_age, age_is_old}};
+static const struct stage stages[] = {{"publish_topic", stage_topic, lacks_topic},
+                                      {"publish_lease", stage_lease, lease_is_due},
+                                      {"publish_take", stage_take, holds_lease},
+                                      {"publish_send", stage_send, has_rows},
+                                      {"publish_done", stage_done, has_acked}};
 
 /* ---- the loop ---------------------------------------------------------------------------------------------
  */

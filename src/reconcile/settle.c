@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/signals.h"
+#include "store/outbox.h"
 #include "store/receipt.h"
 #include "store/settle.h"
 
@@ -17,9 +18,9 @@ enum { SETTLE_EVERY_MS = 200, DUE_EVERY_MS = 5000 };
 struct settle {
     struct session session;
     int64_t bound_us;
-    int64_t moved_us;  /* the bound as last moved; 0: not yet */
-    int64_t due_at_ms; /* when to ask again for the oldest batch that is due */
-    bool prepared;     /* prepared transactions hold the bound: said so */
+    int64_t moved_us;                /* the bound as last moved; 0: not yet */
+    int64_t due_at_ms, outbox_at_ms; /* when to ask again for the oldest that is due, that is unpublished */
+    bool prepared;                   /* prepared transactions hold the bound: said so */
 };
 
 static enum status look(void *context, struct fault *fault)
@@ -72,8 +73,31 @@ static bool due_is_old(const void *context)
     return clock_monotonic_ms(settle->session.clock) >= settle->due_at_ms;
 }
 
-static const struct stage stages[] = {
-    {"settle_read", look, NULL}, {"settle_move", move, NULL}, {"settle_due", tell_due, due_is_old}};
+/* Of the publish loop's queue: told here, because that loop waits for the topic, and then it matters most. */
+static enum status tell_outbox(void *context, struct fault *fault)
+{
+    struct settle *settle = context;
+    struct session *session = &settle->session;
+    int64_t age_us = 0;
+    enum status status = outbox_oldest(session->db, &age_us, fault);
+    if (status != ST_OK)
+        return status;
+    metric_put(session->metrics, M_SETTLED_OLDEST, 0, (double)age_us / 1e6);
+    settle->outbox_at_ms = clock_monotonic_ms(session->clock) + DUE_EVERY_MS;
+    return ST_OK;
+}
+
+static bool outbox_is_old(const void *context)
+{
+    const struct settle *settle = context;
+    return reconcile_announces(settle->session.setup) &&
+           clock_monotonic_ms(settle->session.clock) >= settle->outbox_at_ms;
+}
+
+static const struct stage stages[] = {{"settle_read", look, NULL},
+                                      {"settle_move", move, NULL},
+                                      {"settle_due", tell_due, due_is_old},
+                                      {"settle_outbox", tell_outbox, outbox_is_old}};
 
 /* The age rises while the bound does not move, the database away included. */
 static void show_age(const struct settle *settle)

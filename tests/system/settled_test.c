@@ -196,7 +196,7 @@ Test(settled, crash_points, .timeout = 400)
 {
     static const char *const points[] = {
         "publish_topic", "publish_lease:2", "publish_take:3", "publish_send",   "publish_send:3",
-        "publish_sent",  "publish_sent:3",  "publish_done",   "publish_done:2", "publish_age:2",
+        "publish_sent",  "publish_sent:3",  "publish_done",   "publish_done:2", "settle_outbox:2",
         "drain:2",       "drained:2",       "poll:2"};
     enum { POINTS = sizeof points / sizeof points[0], EVENTS = 16, ALL = POINTS * EVENTS * EVENT_RECIPIENTS };
     struct settled *s = open_settled("settled_crash", true);
@@ -291,6 +291,15 @@ static void check_page(const struct child *child, const char *path, long status,
     world_reply_done(&reply);
 }
 
+/* What the alert SettledWaits reads, while nothing can be published. */
+static bool waits_long(void *context)
+{
+    double oldest_s = child_metric(context, "belfry_settled_oldest_seconds");
+    if (oldest_s > 3)
+        printf("nothing can be published: the oldest has waited %.1f s by the metric\n", oldest_s);
+    return oldest_s > 3;
+}
+
 /* As an operator makes it: twice, and compacted. */
 static void create_by_command(struct settled *s)
 {
@@ -331,6 +340,7 @@ Test(settled, topic_missing)
     snprintf(reason, sizeof reason, "{\"part\":\"publish\",\"reason\":\"topic %s is missing", s->topic);
     check_page(child, "readyz", 503, reason);
     world_sleep_ms(6000); /* asked for again meanwhile */
+    world_wait("the metric tells that rows wait", 30, waits_long, child);
     int said = lines_with(child, "\"loop\":\"publish\"");
     printf("topic missing: %d settled all the same, not ready, said %d time(s)\n", 2 * ALL, said);
     cr_assert_eq(said, 1);
@@ -384,6 +394,7 @@ Test(settled, broker_away, .timeout = 200)
     world_wait_count(w, 1, "SELECT count(*) FROM settled WHERE bound > '%s'", bound);
     world_wait("it says so", 60, is_said, &(struct said){child, "records wait for", 1});
     check_page(child, "readyz", 503, "\"part\":\"publish\"");
+    world_wait("the metric tells that rows wait", 30, waits_long, child);
     int64_t grown_kib = chaos_rss_kib(child) - rss_kib;
     printf("broker away: %d settled, %d pages late, RSS %+lld KiB\n", ALL, lines_with(child, "PUBLISH-LATE"),
            (long long)grown_kib);
