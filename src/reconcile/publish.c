@@ -317,11 +317,14 @@ void publish_free(struct publish *publish)
     free(publish);
 }
 
-/* Another process need not wait for the lease to run out. */
+/* Another process need not wait for the lease to run out. The client goes first: a first version it still had
+ * could come to the topic behind the second, which the other process publishes. */
 static void give_back(struct publish *publish)
 {
     struct fault fault;
     bool held = false;
+    kafka_producer_close(publish->producer, 0);
+    publish->producer = NULL;
     if (now_ms(publish) < publish->held_until_ms && db_is_up(publish->session.db) &&
         outbox_lease(publish->session.db, publish->session.setup->owner, 0, &held, &fault) == ST_OK)
         publish->held_until_ms = 0;
