@@ -57,8 +57,6 @@ void chaos_postgres(struct chaos *c, const char *verb, const char *mode);
 void chaos_kafka(struct chaos *c, const char *verb, const char *mode);
 /* Waits until the process stands still (SIGSTOP). */
 bool chaos_is_frozen(const struct child *child);
-/* What landing branches still call it. */
-#define chaos_rss_kib child_rss_kib
 int64_t chaos_stored(struct chaos *c);
 
 #endif

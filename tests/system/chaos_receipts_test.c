@@ -34,9 +34,9 @@ Test(dispatcher, receipts_away, .timeout = 380)
     static struct chaos c;
     struct chaos_figures figures;
     struct child *dispatcher = begin(&c, "receipts_away");
-    int64_t accepted = simulator_accepted(&c.w, NULL), rss_kib = chaos_rss_kib(dispatcher);
+    int64_t accepted = simulator_accepted(&c.w, NULL), rss_kib = child_rss_kib(dispatcher);
     world_sleep_ms(AWAY_MS);
-    int64_t later = simulator_accepted(&c.w, NULL), later_kib = chaos_rss_kib(dispatcher),
+    int64_t later = simulator_accepted(&c.w, NULL), later_kib = child_rss_kib(dispatcher),
             batches = world_count(&c.w, "SELECT count(*) FROM batches");
     double owed = child_metric(dispatcher, "belfry_fanout_outcomes_owed");
     printf("receipts_away: 15 s without a broker: %lld accepted before, %lld then; %g outcomes owed (a "

@@ -32,6 +32,5 @@ int64_t pushes_log_number(struct child *child, const char *id, const char *field
 long pushes_readyz(struct child *child, char *text, size_t size);
 
 /* What landing branches still call it. */
-#define pushes_rss_kib child_rss_kib
 
 #endif

@@ -158,11 +158,11 @@ Test(dispatcher, breaker)
     produce_runs(&w, 0, 20, 100);
     wait_breaker(dispatcher, 1);
     world_sleep_ms(1000);
-    int64_t calls = simulator_stat(&w, "send", "calls"), rss_kib = pushes_rss_kib(dispatcher);
+    int64_t calls = simulator_stat(&w, "send", "calls"), rss_kib = child_rss_kib(dispatcher);
     produce_runs(&w, 20, 200, 100);
     world_wait_count(&w, 22000, "SELECT count(*) FROM notifications");
     world_sleep_ms(4000);
-    int64_t trials = simulator_stat(&w, "send", "calls") - calls, later_kib = pushes_rss_kib(dispatcher);
+    int64_t trials = simulator_stat(&w, "send", "calls") - calls, later_kib = child_rss_kib(dispatcher);
     printf(
         "breaker: 22,000 pushes wait; trials while open %lld, batches in the table %lld, held %g, ready and "
         "in flight %g; RSS %lld -> %lld KiB\n",

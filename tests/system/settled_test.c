@@ -381,7 +381,7 @@ Test(settled, broker_away, .timeout = 200)
     child_stop(s->c.reconciler);
     make_topic(s, true);
     struct child *child = s->c.reconciler = world_reconciler(w, s->ini);
-    int64_t rss_kib = chaos_rss_kib(child);
+    int64_t rss_kib = child_rss_kib(child);
     chaos_kafka(&s->c, "stop", "kill");
     put_sent(w, BATCHES, EACH);
     world_wait_count(w, ALL, "SELECT count(*) FROM dispatches WHERE state = 'expired'");
@@ -395,7 +395,7 @@ Test(settled, broker_away, .timeout = 200)
     world_wait("it says so", 60, is_said, &(struct said){child, "records wait for", 1});
     check_page(child, "readyz", 503, "\"part\":\"publish\"");
     world_wait("the metric tells that rows wait", 30, waits_long, child);
-    int64_t grown_kib = chaos_rss_kib(child) - rss_kib;
+    int64_t grown_kib = child_rss_kib(child) - rss_kib;
     printf("broker away: %d settled, %d pages late, RSS %+lld KiB\n", ALL, lines_with(child, "PUBLISH-LATE"),
            (long long)grown_kib);
     cr_assert(grown_kib < GROWTH_KIB);

@@ -54,9 +54,9 @@ static int64_t fds_of(const struct child *child)
 static void take_sample(struct soak *s, struct sample *sample, int64_t at_ms)
 {
     *sample = (struct sample){.at_s = at_ms / 1000,
-                              .dispatcher_kib = chaos_rss_kib(s->dispatcher),
+                              .dispatcher_kib = child_rss_kib(s->dispatcher),
                               .dispatcher_fds = fds_of(s->dispatcher),
-                              .reconciler_kib = chaos_rss_kib(s->c.reconciler),
+                              .reconciler_kib = child_rss_kib(s->c.reconciler),
                               .reconciler_fds = fds_of(s->c.reconciler)};
     for (int i = 0; i < TABLES; i++) {
         char text[256];
