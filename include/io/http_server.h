@@ -33,6 +33,7 @@ enum {
     HTTP_BODY_BYTES_MAX = 64 * 1024,
     HTTP_PARAMETERS_MAX = 64, /* in a query: more are 400 invalid_parameter */
     HTTP_REPLY_FIELDS_MAX = 16,
+    HTTP_ORIGINS_MAX = 64,
     HTTP_IDLE_S = 30,
     HTTP_HEAD_MS = 10000, /* for a whole head, from its first byte */
     HTTP_BODY_MS = 30000  /* for a whole body, from the end of its head */
@@ -104,7 +105,16 @@ struct http_server_options {
     size_t connections_max;
     struct http_handler handler;
     struct clock clock;
+    /* Web pages of these origins may read the replies; what it points to must live as long as the server.
+     * Only a header lets them in, Authorization: no cookies, so no Access-Control-Allow-Credentials. */
+    struct config_list cors_origins;
+    /* Bodies over 1 KiB (and up to 256 KiB) go out as gzip when Accept-Encoding has it; a HEAD tells the
+     * length that the same GET would have. Every reply then says Vary: Accept-Encoding. */
+    bool gzip;
 };
+
+/* ST_REJECT "config", field http.cors_origins: one that no browser would send. */
+MUST_USE enum status http_origins_check(const struct config_list *origins, struct fault *fault);
 
 /* Listens. ST_STOP: the address cannot be bound (field "listen"). */
 MUST_USE enum status http_server_open(const struct http_server_options *options, struct http_server **server,
@@ -150,6 +160,10 @@ struct http_problem {
     size_t field_count;
 };
 void http_request_refuse(struct http_request *request, const struct http_problem *problem);
+
+/* Answers 204 to a CORS preflight of an origin of ours; allow is the path's methods. False: it is none, and
+ * not answered. */
+bool http_request_preflight(struct http_request *request, const char *allow);
 
 /* One percent-encoded component decoded into out (component.bytes long). False: a bad escape. */
 bool http_percent_decode(struct span component, bool plus_is_blank, char *out, size_t *bytes);

@@ -1,6 +1,7 @@
 /* Rows in, nothing else: what belfry-reader can be told. */
 #include "reader_config.h"
 
+#include "io/http_server.h"
 #include "shared_config.h"
 
 static const struct config_key database_keys[] = {
@@ -20,7 +21,7 @@ static const struct config_key http_keys[] = {
     KEY("settle_max", CONFIG_DURATION, http_settings, settle_max_ms, "30s",
         "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = HOURS(1)),
     KEY("cors_origins", CONFIG_LIST, http_settings, cors_origins, "",
-        "origins of web pages that may read; not used yet"),
+        "origins of web pages that may read, scheme://host[:port] each"),
 };
 
 static const struct config_key admin_keys[] = {
@@ -91,5 +92,7 @@ enum status reader_config_check(struct config *config, const void *settings, str
 {
     const struct reader_settings *own = settings;
     enum status status = database_config_check(config, &own->database, fault);
+    if (status == ST_OK)
+        status = http_origins_check(&own->http.cors_origins, fault);
     return status == ST_OK ? config_require(config, "cursor", "keys", fault) : status;
 }

@@ -113,6 +113,8 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
         .connections_max = setup->http->max_connections,
         .handler = {.handle = serve_handle, .finished = serve_finished, .context = &made->serve},
         .clock = setup->clock,
+        .cors_origins = setup->http->cors_origins,
+        .gzip = true,
     };
     if (status == ST_OK)
         status = http_server_open(&options, &made->server, fault);

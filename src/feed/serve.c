@@ -35,7 +35,7 @@ enum {
 enum { STAGE_WAIT, STAGE_PAGE };
 static const char *const metric_stages[] = {"wait", "page", NULL};
 
-static const char *const metric_statuses[] = {"200", "400", "401", "403", "404", "405",   "410",
+static const char *const metric_statuses[] = {"200", "204", "400", "401", "403", "404",   "405", "410",
                                               "413", "414", "431", "500", "503", "other", NULL};
 static const char *const metric_codes[] = {"invalid_parameter",
                                            "unknown_parameter",
@@ -245,7 +245,8 @@ void serve_handle(void *context, struct http_request *request)
         status = serve_understand(serve, asked, &fault);
     if (status != ST_OK) {
         free(asked);
-        serve_refuse(serve, request, &fault);
+        if (strcmp(fault.code, "method_not_allowed") != 0 || !http_request_preflight(request, fault.field))
+            serve_refuse(serve, request, &fault);
         return;
     }
     (void)serve_send(serve, asked);

@@ -7,13 +7,12 @@
 
 enum { WINDOW_BITS = 15 + 16 /* + 16: a gzip header and trailer */, MEMORY_LEVEL = 8 };
 
-bool gzip_pack(struct span plain, struct buffer *out)
+bool gzip_pack(struct span plain, enum gzip_effort effort, struct buffer *out)
 {
     if (plain.bytes > UINT_MAX / 2)
         return false;
     z_stream stream = {0};
-    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL,
-                     Z_DEFAULT_STRATEGY) != Z_OK)
+    if (deflateInit2(&stream, (int)effort, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
         return false;
     size_t room = deflateBound(&stream, (uLong)plain.bytes);
     char *at = buffer_reserve(out, room);

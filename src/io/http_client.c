@@ -190,7 +190,8 @@ static bool fill_transfer(const struct http_client *client, struct transfer *tra
     if (!fine)
         return false;
     if (request->gzip && request->body.bytes > HTTP_CLIENT_GZIP_OVER)
-        return gzip_pack(request->body, &transfer->request) && add_header(transfer, "Content-Encoding: gzip");
+        return gzip_pack(request->body, GZIP_SMALL, &transfer->request) &&
+               add_header(transfer, "Content-Encoding: gzip");
     buffer_add_span(&transfer->request, request->body);
     return !transfer->request.failed;
 }

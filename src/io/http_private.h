@@ -2,6 +2,7 @@
 #ifndef BELFRY_HTTP_PRIVATE_H
 #define BELFRY_HTTP_PRIVATE_H
 
+#include "base/buffer.h"
 #include "io/http_server.h"
 
 enum { HTTP_REQUEST_ID_BYTES = 24, HTTP_KNOWN_HEADERS = HTTP_TRACEPARENT + 1 };
@@ -77,6 +78,23 @@ void http_connection_remove(struct http_connection **list,
 void http_connection_await_head(struct http_connection *connection);
 /* Shuts down those whose head began, or whose body, and did not end within HTTP_HEAD_MS, HTTP_BODY_MS. */
 void http_connections_cut_late(struct http_connection *list, int64_t now_ms);
+
+/* ---- http_origin.c, http_coding.c -----------------------------------------------------------------------
+ */
+
+enum { HTTP_ORIGIN_FIELDS = 3 };
+
+/* What a reply to this request carries for browsers; how many. */
+size_t http_origin_fields(const struct http_request *request, const struct config_list *origins,
+                          struct http_field fields[HTTP_ORIGIN_FIELDS]);
+/* http_request_preflight, with the server's list. */
+bool http_origin_preflight(struct http_request *request, const struct config_list *origins,
+                           const char *allow);
+
+/* accept: an Accept-Encoding's value, at NULL when there is none. */
+bool http_coding_takes_gzip(struct span accept);
+/* Makes packed, which is the caller's to buffer_done in any case. True: it is what goes out. */
+bool http_coding_pack(struct span accept, struct span body, struct buffer *packed);
 
 /* ---- http_listen.c --------------------------------------------------------------------------------------
  */

@@ -33,6 +33,8 @@ struct http_server {
     struct http_request *waiting;
     bool quiesced, resumed;
     uint16_t port;
+    struct config_list cors_origins;
+    bool gzip;
     int64_t sweep_at_ms;
     char id_prefix[17];
     uint32_t next_id;
@@ -233,27 +235,57 @@ static enum MHD_Result queue(struct http_request *request)
     return result;
 }
 
-static struct MHD_Response *make_response(const struct http_request *request, const struct http_reply *reply)
+static struct MHD_Response *make_body(struct span body)
 {
-    char *copy = malloc(reply->body.bytes + 1);
+    char *copy = malloc(body.bytes + 1);
     if (copy == NULL)
         return NULL;
-    if (reply->body.bytes > 0)
-        memcpy(copy, reply->body.at, reply->body.bytes);
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(reply->body.bytes, copy, MHD_RESPMEM_MUST_FREE);
-    if (response == NULL) {
+    if (body.bytes > 0)
+        memcpy(copy, body.at, body.bytes);
+    struct MHD_Response *response = MHD_create_response_from_buffer(body.bytes, copy, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL)
         free(copy);
-        return NULL;
-    }
-    bool good = MHD_add_response_header(response, "Request-Id", request->id) == MHD_YES;
-    if (reply->content_type != NULL)
-        good = good && MHD_add_response_header(response, "Content-Type", reply->content_type) == MHD_YES;
+    return response;
+}
+
+static bool add_fields(struct MHD_Response *response, const struct http_field *fields, size_t count)
+{
+    bool good = true;
+    for (size_t i = 0; i < count && good; i++)
+        good = MHD_add_response_header(response, fields[i].name, fields[i].value) == MHD_YES;
+    return good;
+}
+
+/* What the server itself says of a reply. */
+static bool add_own_fields(struct MHD_Response *response, const struct http_request *request,
+                           const char *content_type)
+{
+    struct http_field fields[HTTP_ORIGIN_FIELDS + 4];
+    size_t count = http_origin_fields(request, &request->server->cors_origins, fields);
+    fields[count++] = (struct http_field){"Request-Id", request->id};
+    if (content_type != NULL)
+        fields[count++] = (struct http_field){"Content-Type", content_type};
     if (request->server->quiesced)
-        good = good && MHD_add_response_header(response, "Connection", "close") == MHD_YES;
-    for (size_t i = 0; i < reply->field_count && good; i++)
-        good = MHD_add_response_header(response, reply->fields[i].name, reply->fields[i].value) == MHD_YES;
-    if (good)
+        fields[count++] = (struct http_field){"Connection", "close"};
+    if (request->server->gzip)
+        fields[count++] = (struct http_field){"Vary", "Accept-Encoding"};
+    return add_fields(response, fields, count);
+}
+
+static struct MHD_Response *make_response(struct http_request *request, const struct http_reply *reply)
+{
+    static const struct http_field coding = {"Content-Encoding", "gzip"};
+    struct buffer packed = {.at = NULL};
+    bool gzip = request->server->gzip &&
+                http_coding_pack(request->headers[HTTP_ACCEPT_ENCODING], reply->body, &packed);
+    struct span body = gzip ? buffer_span(&packed) : reply->body;
+    struct MHD_Response *response = make_body(body);
+    request->reply_bytes = body.bytes;
+    buffer_done(&packed);
+    if (response == NULL)
+        return NULL;
+    if (add_own_fields(response, request, reply->content_type) &&
+        add_fields(response, reply->fields, reply->field_count) && add_fields(response, &coding, gzip))
         return response;
     MHD_destroy_response(response);
     return NULL;
@@ -264,7 +296,6 @@ void http_request_reply(struct http_request *request, const struct http_reply *r
 {
     assert(request->status == 0 && reply->status >= 200 && reply->field_count <= HTTP_REPLY_FIELDS_MAX);
     request->status = reply->status;
-    request->reply_bytes = reply->body.bytes;
     request->response = make_response(request, reply);
     waiting_remove(request);
     if (!request->suspended)
@@ -345,6 +376,8 @@ enum status http_server_open(const struct http_server_options *options, struct h
         snprintf(server->id_prefix + 2 * i, 3, "%02x", random[i]);
     server->handler = options->handler;
     server->clock = options->clock;
+    server->cors_origins = options->cors_origins;
+    server->gzip = options->gzip;
     server->port = http_listen_port(fd);
     if (!start(server, options, fd)) {
         fault_set(fault, "listen", "libmicrohttpd cannot start: %s", strerror(errno));
@@ -440,6 +473,11 @@ struct span http_request_header(const struct http_request *request, enum http_he
 struct span http_request_body(const struct http_request *request)
 {
     return (struct span){request->body, request->body_bytes};
+}
+
+bool http_request_preflight(struct http_request *request, const char *allow)
+{
+    return http_origin_preflight(request, &request->server->cors_origins, allow);
 }
 
 const char *http_request_id(const struct http_request *request)

@@ -37,6 +37,8 @@ void world_http(const char *method, const char *url, const char *const *headers,
     cr_assert(curl != NULL);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_setopt(curl, CURLOPT_NOBODY,
+                     (long)(strcmp(method, "HEAD") == 0)); /* a body is not waited for */
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 20000L);
