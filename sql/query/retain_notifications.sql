@@ -7,7 +7,8 @@ WITH page AS MATERIALIZED (
     SELECT id, created_at, batch_id
     FROM notifications
     WHERE id > $1::uuid
-      AND id < (lpad(to_hex((extract(epoch FROM now()) * 1000)::int8 - $3::int8), 12, '0')
+      -- not below 1970, or a table kept for ever would be walked for ever
+      AND id < (lpad(to_hex(greatest(0, (extract(epoch FROM now()) * 1000)::int8 - $3::int8)), 12, '0')
                 || '00000000000000000000')::uuid
     ORDER BY id
     LIMIT $2::int4
