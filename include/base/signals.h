@@ -1,5 +1,6 @@
 /* SIGTERM and SIGINT drain and leave; a second one leaves at once (_exit 128 + signal, said in the log by
- * whoever took signals_hurry_fd), a third one without a word. A stop from inside counts as none of them: a
+ * whoever took signals_hurry_fd), a third one without a word. The same signal again within 200 ms is the same
+ * wish: timeout(1) tells it to the process and to its group. A stop from inside counts as none of them: a
  * process that already leaves because of a fault keeps its exit code when it is told to stop. SIGHUP asks for
  * a reload. SIGPIPE is ignored. The stop flag is one of the two globals of the program. */
 #ifndef BELFRY_BASE_SIGNALS_H

@@ -5,13 +5,17 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { TWIN_MS = 200 };
 
 static atomic_bool stopping;
 static atomic_bool reload;
 static atomic_uint reloads;
 static atomic_int last_stop; /* the signal that came last */
 static atomic_uint stops;    /* signals that asked for the stop */
+static atomic_llong stop_ms; /* when the last of them came */
 static atomic_bool hurry_heard;
 static int stop_pipe[2] = {-1, -1}, hurry_pipe[2] = {-1, -1};
 
@@ -29,11 +33,22 @@ static void mark_stopping(void)
         mark(stop_pipe);
 }
 
+/* timeout(1) and some supervisors signal the process and then its group: one wish, told twice. */
+static bool is_twin(int number)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* may be called in a handler (POSIX) */
+    long long now_ms = (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    long long before_ms = atomic_exchange(&stop_ms, now_ms);
+    return atomic_exchange(&last_stop, number) == number && now_ms - before_ms < TWIN_MS;
+}
+
 /* The first drains. The second is said and ends the process: by whoever listens for that, else here. A third
  * one waits for nobody. */
 static void on_stop(int number)
 {
-    atomic_store(&last_stop, number);
+    if (is_twin(number))
+        return;
     unsigned before = atomic_fetch_add(&stops, 1);
     if (before > 1 || (before == 1 && !atomic_load(&hurry_heard)))
         _exit(128 + number);

@@ -65,6 +65,14 @@ static int three_stops(void)
     return wrong;
 }
 
+static int twins(void)
+{
+    signals_open();
+    for (int i = 0; i < 5; i++)
+        raise(SIGTERM);
+    return signals_stopping() && signals_last() == SIGTERM ? 0 : 1;
+}
+
 static int stop_from_inside(void)
 {
     signals_open();
@@ -103,6 +111,11 @@ Test(signals, the_second_is_heard_and_the_third_waits_for_nobody)
 {
     cr_expect_eq(child_of(heard), 0);
     cr_expect_eq(child_of(three_stops), 128 + SIGTERM);
+}
+
+Test(signals, the_same_again_at_once_is_one)
+{
+    cr_expect_eq(child_of(twins), 0);
 }
 
 Test(signals, a_loop_may_ask_itself)
