@@ -17,7 +17,8 @@
 struct retain_step {
     int64_t seen;      /* rows looked at */
     int64_t removed;   /* of them */
-    int64_t oldest_us; /* age of the oldest one seen, those removed included; 0: none seen */
+    int64_t oldest_us; /* age of the oldest one seen, those removed included; 0: none seen, below: all of a
+                          clock that stood ahead */
 };
 
 /* A walk along the primary key of dispatches. Start with after = 0; it is over when step.seen < rows_max. */

@@ -106,9 +106,10 @@ static enum status step_dispatches(struct retain *retain, struct retain_step *st
                   log_int("count", walk->unsettled));
         reconcile_count(retain->session.metrics, M_RETAIN_UNSETTLED, NULL, walk->unsettled);
     }
-    /* A page with nothing old: ids rise with time, so what follows is younger still. */
+    /* A page with nothing old: ids rise with time, so what follows is younger still. Unless all of it is of a
+     * clock that stood ahead: that says nothing. */
     int64_t held = walk->held_batches + walk->held_receipts + walk->held_unsettled;
-    *last = step->seen < walk->rows_max || step->removed + held == 0;
+    *last = step->seen < walk->rows_max || (step->removed + held == 0 && step->oldest_us >= 0);
     return ST_OK;
 }
 

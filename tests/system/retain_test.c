@@ -104,6 +104,25 @@ Test(retain, two_processes)
     world_close(&w);
 }
 
+/* The database's clock stood a year ahead for a while: more rows of that time than a step sees do not hide
+ * the old ones behind them. */
+Test(retain, clock_step)
+{
+    enum { AHEAD = 3000, OLD = 500 };
+    struct world w;
+    hand_open(&w, "retain_step", 1);
+    hand_batch(&w, 1, AHEAD, "now() + interval '1 year'");
+    hand_batch(&w, 2, OLD, "now() - interval '3 h'");
+    world_exec(&w, "UPDATE dispatches SET state = 'delivered'");
+    struct child *child = world_reconciler(&w, SHORT);
+    world_wait_count(&w, 0, OLD_DISPATCHES);
+    HAND_COUNT(&w, AHEAD, "SELECT count(*) FROM dispatches");
+    printf("%d dispatches of next year in front: the %d old ones behind them are gone\n", AHEAD, OLD);
+    world_check_books(&w);
+    child_stop(child);
+    world_close(&w);
+}
+
 static int start_of(struct world *w, const char *extra, const char *more, char *log, size_t size)
 {
     char path[WORLD_PATH_MAX];
