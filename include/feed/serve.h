@@ -48,9 +48,11 @@ void serve_init(struct serve *serve, struct metrics *metrics);
 /* Forgets what is not answered: its requests die with the HTTP server. */
 void serve_done(struct serve *serve);
 
-/* The two callbacks of io/http_server.h; context is the struct serve. */
+/* The callbacks of io/http_server.h; context is the struct serve. */
 void serve_handle(void *context, struct http_request *request);
 void serve_finished(void *context, const struct http_exchange *exchange);
+/* What waits for a place is forgotten; what is on a link, its answer thrown away when it comes. */
+void serve_gone(void *context, struct http_request *request);
 
 /* One answer of a link; takes its result. */
 void serve_answer(struct serve *serve, struct db_answer *answer);

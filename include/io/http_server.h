@@ -8,8 +8,8 @@
  *
  * The handler gets one whole request (head and body read, limits kept) and either replies at once or keeps
  * the request and replies later, from the same thread: an unanswered request waits without a thread.
- * Always holds: every request that reached the handler gets exactly one http_request_reply, or dies with
- * http_server_close. A request is void once it was replied to.
+ * Always holds: every request that reached the handler gets exactly one http_request_reply, or is gone, or
+ * dies with http_server_close. A request is void once it was replied to.
  *
  * Limits (contracts/reader-api.md): request line and head 16 KiB (414, 431), body 64 KiB (413), idle 30 s,
  * the whole head within 10 s of its first byte, max_connections (more wait in the listen queue). Strict for
@@ -35,6 +35,7 @@ enum {
     HTTP_REPLY_FIELDS_MAX = 16,
     HTTP_ORIGINS_MAX = 64,
     HTTP_IDLE_S = 30,
+    HTTP_GONE = 499,      /* the status of an exchange whose client left before its reply; on no wire */
     HTTP_HEAD_MS = 10000, /* for a whole head, from its first byte */
     HTTP_BODY_MS = 30000  /* for a whole body, from the end of its head */
 };
@@ -98,6 +99,10 @@ struct http_handler {
     /* May be NULL. Also for what the server refused itself. */
     void (*finished)(void *context, const struct http_exchange *exchange);
     void *context;
+    /* May be NULL: then it is not looked for. The client of a kept request closed its side of the connection
+     * and nothing of its bytes is unread: nobody waits for the reply. Called from http_server_run, within 250
+     * ms; the request is void when it returns, and must not be replied to. */
+    void (*gone)(void *context, struct http_request *request);
 };
 
 struct http_server_options {

@@ -111,7 +111,10 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
     struct http_server_options options = {
         .listen = setup->http->listen,
         .connections_max = setup->http->max_connections,
-        .handler = {.handle = serve_handle, .finished = serve_finished, .context = &made->serve},
+        .handler = {.handle = serve_handle,
+                    .finished = serve_finished,
+                    .gone = serve_gone,
+                    .context = &made->serve},
         .clock = setup->clock,
         .cors_origins = setup->http->cors_origins,
         .gzip = true,

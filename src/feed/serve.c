@@ -35,8 +35,8 @@ enum {
 enum { STAGE_WAIT, STAGE_PAGE };
 static const char *const metric_stages[] = {"wait", "page", NULL};
 
-static const char *const metric_statuses[] = {"200", "204", "400", "401", "403", "404",   "405", "410",
-                                              "413", "414", "431", "500", "503", "other", NULL};
+static const char *const metric_statuses[] = {"200", "204", "400", "401", "403", "404", "405",   "410",
+                                              "413", "414", "431", "499", "500", "503", "other", NULL};
 static const char *const metric_codes[] = {"invalid_parameter",
                                            "unknown_parameter",
                                            "repeated_parameter",
@@ -250,6 +250,40 @@ void serve_handle(void *context, struct http_request *request)
         return;
     }
     (void)serve_send(serve, asked);
+}
+
+static bool pool_forget(struct serve_pool *pool, const struct http_request *request)
+{
+    struct asked *before = NULL, *asked = pool->first;
+    while (asked != NULL && asked->request != request) {
+        before = asked;
+        asked = asked->next;
+    }
+    if (asked == NULL)
+        return false;
+    if (before == NULL)
+        pool->first = asked->next;
+    else
+        before->next = asked->next;
+    if (pool->last == asked)
+        pool->last = before;
+    pool->waiting--;
+    free(asked);
+    return true;
+}
+
+void serve_gone(void *context, struct http_request *request)
+{
+    struct serve *serve = context;
+    bool found = false;
+    for (size_t i = 0; i < SERVE_POOLS && !found; i++)
+        found = pool_forget(&serve->pools[i], request);
+    for (size_t i = 0; i < SERVE_SENT_MAX && !found; i++) {
+        struct asked *asked = serve->sent[i];
+        found = asked != NULL && asked->request == request;
+        if (found)
+            asked->request = NULL;
+    }
 }
 
 void serve_finished(void *context, const struct http_exchange *exchange)

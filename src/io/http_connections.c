@@ -3,6 +3,7 @@
  * then is not idle. */
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -66,4 +67,14 @@ void http_connections_cut_late(struct http_connection *list, int64_t now_ms)
         if (is_late(each, now_ms))
             (void)shutdown(each->fd, SHUT_RDWR);
     }
+}
+
+bool http_connection_is_gone(const struct http_connection *connection)
+{
+    struct pollfd fd = {.fd = connection->fd, .events = POLLRDHUP};
+    char byte;
+    if (poll(&fd, 1, 0) <= 0)
+        return false;
+    return (fd.revents & (POLLERR | POLLHUP)) != 0 ||
+           recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }

@@ -79,6 +79,9 @@ void http_connection_await_head(struct http_connection *connection);
 /* Shuts down those whose head began, or whose body, and did not end within HTTP_HEAD_MS, HTTP_BODY_MS. */
 void http_connections_cut_late(struct http_connection *list, int64_t now_ms);
 
+/* The other side closed, or reset, and left no byte unread. */
+bool http_connection_is_gone(const struct http_connection *connection);
+
 /* ---- http_origin.c, http_coding.c -----------------------------------------------------------------------
  */
 

@@ -21,6 +21,7 @@ enum {
     POOL_STEP_BYTES = 4096,
     DROPPED_BYTES_MAX = 1024 * 1024, /* of a chunked body over the limit: then the connection is cut */
     SWEEP_MS = 1000,
+    GONE_MS = 250,
     CLOSE_ROUNDS = 20
 };
 
@@ -35,7 +36,7 @@ struct http_server {
     uint16_t port;
     struct config_list cors_origins;
     bool gzip;
-    int64_t sweep_at_ms;
+    int64_t sweep_at_ms, gone_at_ms;
     char id_prefix[17];
     uint32_t next_id;
 };
@@ -291,18 +292,42 @@ static struct MHD_Response *make_response(struct http_request *request, const st
     return NULL;
 }
 
-/* Without a response (no memory) on_access cuts the connection. */
-void http_request_reply(struct http_request *request, const struct http_reply *reply)
+/* The library goes on with the request, if it waited. */
+static void release(struct http_request *request)
 {
-    assert(request->status == 0 && reply->status >= 200 && reply->field_count <= HTTP_REPLY_FIELDS_MAX);
-    request->status = reply->status;
-    request->response = make_response(request, reply);
     waiting_remove(request);
     if (!request->suspended)
         return;
     request->suspended = false;
     request->server->resumed = true;
     MHD_resume_connection(request->handle);
+}
+
+/* Without a response (no memory) on_access cuts the connection. */
+void http_request_reply(struct http_request *request, const struct http_reply *reply)
+{
+    assert(request->status == 0 && reply->status >= 200 && reply->field_count <= HTTP_REPLY_FIELDS_MAX);
+    request->status = reply->status;
+    request->response = make_response(request, reply);
+    release(request);
+}
+
+/* A suspended connection is not watched by the library. */
+static void drop_gone(struct http_server *server)
+{
+    int64_t now_ms = clock_monotonic_ms(&server->clock);
+    if (server->handler.gone == NULL || now_ms < server->gone_at_ms)
+        return;
+    server->gone_at_ms = now_ms + GONE_MS;
+    struct http_request *next;
+    for (struct http_request *request = server->waiting; request != NULL; request = next) {
+        next = request->next;
+        if (!request->suspended || !http_connection_is_gone(request->connection))
+            continue;
+        server->handler.gone(server->handler.context, request);
+        request->status = HTTP_GONE; /* without a response: on_access cuts the connection */
+        release(request);
+    }
 }
 
 /* The library asks once with the head, then with each piece of the body, then with none left, and once more
@@ -436,6 +461,8 @@ int http_server_wait_ms(struct http_server *server)
     int64_t wait_ms = MHD_get_timeout(server->daemon, &timeout) == MHD_YES ? (int64_t)timeout : -1;
     if (server->connections != NULL && (wait_ms < 0 || wait_ms > SWEEP_MS))
         wait_ms = SWEEP_MS;
+    if (server->waiting != NULL && server->handler.gone != NULL && (wait_ms < 0 || wait_ms > GONE_MS))
+        wait_ms = GONE_MS;
     return (int)wait_ms;
 }
 
@@ -443,6 +470,7 @@ void http_server_run(struct http_server *server)
 {
     server->resumed = false;
     (void)MHD_run(server->daemon);
+    drop_gone(server);
     sweep(server);
 }
 

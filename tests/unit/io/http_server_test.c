@@ -15,6 +15,7 @@
 #include "base/buffer.h"
 
 static int64_t clock_shift_ms;
+static bool notice_gone; /* of the next world */
 
 static int64_t shifted_ms(void *context)
 {
@@ -27,7 +28,7 @@ struct world {
     struct http_request *kept; /* the last request that was not answered at once */
     struct buffer seen;        /* what the handler saw */
     struct http_exchange last;
-    int finished, handled;
+    int finished, handled, gone;
 };
 
 static void see(struct world *world, struct http_request *request)
@@ -78,6 +79,14 @@ static void finished(void *context, const struct http_exchange *exchange)
     world->finished++;
 }
 
+static void gone(void *context, struct http_request *request)
+{
+    struct world *world = context;
+    cr_assert_eq(world->kept, request);
+    world->kept = NULL;
+    world->gone++;
+}
+
 static void world_open(struct world *world, size_t connections_max)
 {
     struct fault fault;
@@ -86,10 +95,11 @@ static void world_open(struct world *world, size_t connections_max)
     clock_shift_ms = 0;
     struct clock clock = clock_system;
     clock.monotonic_ms = shifted_ms;
-    const struct http_server_options options = {.listen = {.host = "127.0.0.1"},
-                                                .connections_max = connections_max,
-                                                .handler = {handle, finished, world},
-                                                .clock = clock};
+    const struct http_server_options options = {
+        .listen = {.host = "127.0.0.1"},
+        .connections_max = connections_max,
+        .handler = {handle, finished, world, notice_gone ? gone : NULL},
+        .clock = clock};
     cr_assert_eq(http_server_open(&options, &world->server, &fault), ST_OK, "%s", fault.text);
     cr_assert_gt(http_server_port(world->server), 0);
 }
@@ -379,6 +389,92 @@ Test(http_server, a_client_that_left_meanwhile_harms_nobody)
     cr_expect_eq(http_server_connections(world.server), 0);
     cr_expect_eq(world.finished, 1);
     world_close(&world);
+}
+
+/* Sends and pumps until the handler keeps the request. */
+static int keep(struct world *world, const char *request)
+{
+    int fd = dial(world);
+    for (int i = 0; i < 50 && world->kept == NULL; i++) {
+        if (i == 2)
+            cr_assert_gt(send(fd, request, strlen(request), MSG_NOSIGNAL), 0);
+        pump(world, 5);
+    }
+    cr_assert_not_null(world->kept);
+    return fd;
+}
+
+Test(http_server, a_client_that_left_is_noticed)
+{
+    struct world world;
+    notice_gone = true;
+    world_open(&world, 4);
+    int fd = keep(&world, "GET /later" HOST "\r\n"), other;
+    for (int i = 0; i < 20; i++) {
+        clock_shift_ms += 250;
+        pump(&world, 1);
+    }
+    cr_expect_eq(world.gone, 0, "who waits is not gone");
+    close(fd);
+    for (int i = 0; i < 200 && http_server_connections(world.server) > 0; i++) {
+        clock_shift_ms += 50;
+        pump(&world, 5);
+    }
+    cr_expect_eq(http_server_connections(world.server), 0);
+    cr_expect_eq(world.gone, 1);
+    cr_expect_eq(world.finished, 1);
+    cr_expect_eq(world.last.status, HTTP_GONE);
+    cr_expect_not(world.last.complete);
+    /* A reset, and of two that wait the one that left. */
+    const struct linger reset = {.l_onoff = 1};
+    other = keep(&world, "GET /later" HOST "\r\n");
+    struct http_request *waits = world.kept;
+    world.kept = NULL;
+    fd = keep(&world, "GET /later" HOST "\r\n");
+    cr_assert_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset), 0);
+    close(fd);
+    for (int i = 0; i < 200 && http_server_connections(world.server) > 1; i++) {
+        clock_shift_ms += 50;
+        pump(&world, 5);
+    }
+    cr_expect_eq(world.gone, 2);
+    http_request_reply(waits, &(const struct http_reply){.status = 200, .body = {"late", 4}});
+    char reply[1024];
+    (void)talk(&world, other, (struct span){"", 0}, reply);
+    cr_expect_not_null(strstr(reply, "\r\n\r\nlate"), "%s", reply);
+    close(other);
+    world_close(&world);
+}
+
+/* Half closed behind a second request that is still unread: it wants both its replies. */
+Test(http_server, a_client_with_more_to_ask_is_not_gone)
+{
+    static const char more[] = "GET /more" HOST "\r\n";
+    struct world world;
+    char *reply = malloc(REPLY_MAX);
+    notice_gone = true;
+    world_open(&world, 4);
+    int fd = keep(&world, "GET /later" HOST "\r\n");
+    cr_assert_gt(send(fd, more, sizeof more - 1, MSG_NOSIGNAL), 0);
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 20; i++) {
+        clock_shift_ms += 250;
+        pump(&world, 2);
+    }
+    cr_assert_eq(world.gone, 0);
+    http_request_reply(world.kept, &(const struct http_reply){.status = 200, .body = {"late", 4}});
+    size_t got = 0;
+    for (int i = 0; i < 100 && (got == 0 || strstr(reply, "/more") == NULL); i++) {
+        pump(&world, 5);
+        ssize_t piece = recv(fd, reply + got, REPLY_MAX - 1 - got, MSG_DONTWAIT);
+        got += piece > 0 ? (size_t)piece : 0;
+        reply[got] = '\0';
+    }
+    const char *first = strstr(reply, "late"), *second = strstr(reply, "/more");
+    cr_expect(first != NULL && second != NULL && first < second, "%s", reply);
+    close(fd);
+    world_close(&world);
+    free(reply);
 }
 
 Test(http_server, close_answers_those_who_wait)
