@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "feed/keys.h"
 #include "feed/parameters.h"
+#include "feed/reply.h"
 #include "feed/routes.h"
 #include "io/db.h"
 #include "io/http_server.h"
@@ -23,8 +24,8 @@ struct asked {
     const struct call *call;
     struct route route;
     struct jwt_claims claims;
-    union { /* by the call; spans into this struct and the request */
-        struct ask page;
+    union {              /* by the call; spans into this struct and the request */
+        struct ask page; /* of a page, and of `read up to` */
         struct item_query item;
     };
     int64_t since_ms, sent_ms;
@@ -39,16 +40,13 @@ struct call {
     /* ST_REJECT with the code for the client. */
     enum status (*understand)(struct asked *asked, const struct parameters_input *input, struct fault *fault);
     enum status (*send)(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault);
-    /* Appends the body. ST_REJECT with the code for the client; not_a_member and not_found among them. */
+    /* Writes the answer. ST_REJECT with the code for the client; not_a_member and not_found among them. */
     enum status (*write)(const struct asked *asked, const struct db_result *result, const struct keys *keys,
-                         struct buffer *body, struct fault *fault);
+                         struct answer *answer, struct fault *fault);
 };
 
 /* ST_REJECT: not_found where there is no such path, method_not_allowed (field: what the path allows). */
 MUST_USE enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
                                 struct fault *fault);
-
-/* Whether the answer is a feed's first page, which a client may keep and ask for again. */
-bool calls_is_head_page(const struct asked *asked);
 
 #endif

@@ -1,7 +1,5 @@
 /* The parameters of a feed request and its cursor, understood (contracts/reader-api.md 'Feeds', 'Cursor').
- * Serves HTTP's query and the flags of `belfry-reader page` alike.
- *
- * Direction newer and contract boundary are not in this version: they are refused, never ignored. */
+ * Serves HTTP's query and the flags of `belfry-reader page` alike. */
 #ifndef BELFRY_FEED_PARAMETERS_H
 #define BELFRY_FEED_PARAMETERS_H
 
@@ -10,6 +8,7 @@
 
 #include "base/span.h"
 #include "base/status.h"
+#include "feed/cursors.h"
 #include "io/http_server.h"
 #include "store/page.h"
 #include "wire/cursor.h"
@@ -17,7 +16,9 @@
 struct parameters_input {
     const struct http_parameter *parameters; /* decoded, in order, repeats kept */
     size_t count;
+    struct span body; /* of a POST */
     struct span workspace_id, user_id;
+    const struct page_statements *statements; /* of the feed */
     const struct cursor_keys *keys;
     int64_t scan_max; /* [http] scan_max */
     int64_t cursor_ttl_us;
@@ -27,24 +28,36 @@ struct parameters_input {
 /* What is asked for. Spans point into the input. */
 struct ask {
     struct page_query query;
-    uint64_t fingerprint; /* of the query, for the next cursor */
-    int64_t now_us;       /* when it was asked: the next cursor's age counts from here */
+    struct cursors_place from; /* of query.continues: the cursor; else only contract and fingerprint count */
+    int64_t now_us;            /* when it was asked: the next cursors' age counts from here */
 };
 
 /* ST_REJECT: fault.code is the code for the client (invalid_parameter, unknown_parameter, repeated_parameter,
- * contract_not_offered, invalid_cursor, cursor_unsupported, cursor_mismatch, cursor_expired), fault.field
- * the parameter's name, fault.text the detail. Nothing of a cursor is in one. */
+ * invalid_cursor, cursor_unsupported, cursor_mismatch, cursor_expired), fault.field the parameter's name,
+ * fault.text the detail. Nothing of a cursor is in one. */
 MUST_USE enum status parameters_read(const struct parameters_input *input, struct ask *ask,
                                      struct fault *fault);
 
 /* For a call that takes no parameters: ST_REJECT unknown_parameter where there is one. */
 MUST_USE enum status parameters_none(const struct parameters_input *input, struct fault *fault);
 
+/* For a call that takes the feed's filters, and a cursor of any walk under them in its body: nothing else.
+ * The query is filled but for its walk, `from` is the cursor. Faults as above, and invalid_body. */
+MUST_USE enum status parameters_up_to(const struct parameters_input *input, struct ask *ask,
+                                      struct fault *fault);
+
 /* RDR-01: digits only, at most PAGE_LIMIT_MAX; anything else is PAGE_LIMIT_DEFAULT. */
 int parameters_limit(struct span text);
 
-/* The cursor that goes on at `at`. text holds CURSOR_TEXT_MAX + 1 bytes. */
-MUST_USE enum status parameters_next_cursor(const struct ask *ask, struct page_position at,
-                                            const struct cursor_keys *keys, char *text, struct fault *fault);
+struct parameters_cursors {
+    char next[CURSOR_TEXT_MAX + 1]; /* "" at the end */
+    char prev[CURSOR_TEXT_MAX + 1];
+};
+
+/* The cursors of a page that answers ask. ST_REJECT cursor_expired: the page was read in another cluster than
+ * the cursor's; internal: a place that fits into no cursor. */
+MUST_USE enum status parameters_cursors(const struct ask *ask, const struct page *page,
+                                        const struct cursor_keys *keys, struct parameters_cursors *cursors,
+                                        struct fault *fault);
 
 #endif

@@ -4,21 +4,35 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "feed/parameters.h"
 #include "io/http_server.h"
 #include "store/page.h"
 
 /* A page at its largest: PAGE_LIMIT_MAX entries of the longest texts, every byte escaped, is below this. */
 enum { REPLY_BYTES_MAX = 8 * 1024 * 1024, REPLY_RETRY_AFTER_S = 1 };
 
-/* {"items":[…],"next_cursor":"…","has_more":true,"contract":"live"}. next_cursor "" at the end. */
-void reply_write_page(struct buffer *out, const struct page *page, const char *next_cursor);
+enum { REPLY_ETAG_MAX = 32, REPLY_LINK_BYTES_MAX = 8 * 1024 };
+
+/* What a call answers. The buffers are the caller's and empty before. */
+struct answer {
+    struct buffer *body;
+    struct buffer *link;       /* the Link header; empty: none */
+    char etag[REPLY_ETAG_MAX]; /* of the feed's first page, which may be kept and asked for again; "": none */
+};
+
+/* {"items":[…],"next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live"}, its Link and, on the
+ * head page, its weak ETag: over rows, has_more and contract, not over cursors, which differ each time. */
+void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
+                      const struct parameters_cursors *cursors);
 
 /* One entry as a page shows it. */
 void reply_write_entry(struct buffer *out, const struct page_entry *entry);
 
-/* Answers the request with the JSON in body; head: the feed's first page, which may be kept and asked for
- * again, else not. */
-void reply_json(struct http_request *request, struct span body, bool head);
+/* Answers the request; with 304 where it says that it has the page with this ETag already. */
+void reply_json(struct http_request *request, const struct answer *answer);
+
+/* Whether a value of If-None-Match names the tag (RFC 9110 §13.1.2: weak comparison, a list, or *). */
+bool reply_has_tag(struct span if_none_match, const char *etag);
 
 /* Answers with problem+json: fault.code is the code, fault.text the detail, fault.field the parameter of a
  * parameter's fault. 401 carries WWW-Authenticate, 405 Allow (the fault's

@@ -17,6 +17,7 @@ enum route_kind {
     ROUTE_NONE,          /* 404 */
     ROUTE_NOTIFICATIONS, /* /v1/workspaces/{workspace}/feeds/notifications */
     ROUTE_UNREAD_COUNT,  /* …/feeds/notifications/unread_count */
+    ROUTE_READ_UP_TO,    /* …/feeds/notifications/read */
     ROUTE_ITEM,          /* /v1/workspaces/{workspace}/notifications/{id} */
     ROUTE_ITEM_READ,     /* …/notifications/{id}/read */
     ROUTE_ITEM_UNREAD    /* …/notifications/{id}/unread */

@@ -34,12 +34,13 @@ struct serve {
     const struct feed_settings *settings;
     const struct http_settings *http;
     struct clock clock;
-    struct keys *keys;                    /* replaced by a reload */
+    struct keys *keys; /* replaced by a reload */
+    const struct page_statements *statements;
     struct serve_pool pools[SERVE_POOLS]; /* the second without links: the first serves both */
     struct metric_set *metrics;
     struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */
     size_t sent_count;
-    struct buffer body; /* of the page being answered; its memory is kept */
+    struct buffer body, link; /* of the page being answered; their memory is kept */
 };
 
 /* What is pointed at must live until serve_done. metrics NULL: none. Fills the rest, but keeps pools' links.

@@ -80,7 +80,7 @@ static void reader_name_code(struct fault *fault)
 
 static enum status reader_page(const struct frame *frame, struct buffer *out, struct fault *fault)
 {
-    static const char *const flags[] = {"limit", "cursor", "direction"};
+    static const char *const flags[] = {"limit", "cursor", "direction", "contract"};
     struct http_parameter parameters[sizeof flags / sizeof flags[0]];
     struct feed_setup setup;
     const struct options *options = frame->options;

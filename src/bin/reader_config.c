@@ -71,6 +71,7 @@ static const struct option_row page_rows[] = {
     {.name = "limit", .argument = "N", .help = "items, at most 100 (20)"},
     {.name = "cursor", .argument = "CURSOR", .help = "go on from here"},
     {.name = "direction", .argument = "older|newer", .help = "which way (older)"},
+    {.name = "contract", .argument = "live|boundary", .help = "which promise (live)"},
 };
 
 static const struct option_row token_rows[] = {

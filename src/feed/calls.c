@@ -2,7 +2,6 @@
  * what is not the user's is not found. A crash here loses the answers under way. */
 #include "feed/calls.h"
 
-#include "feed/reply.h"
 #include "wire/json_out.h"
 
 static enum status calls_refuse(struct fault *fault, const char *code, const char *detail)
@@ -32,20 +31,20 @@ static enum status page_ask(struct db *db, const struct asked *asked, uint64_t t
 }
 
 static enum status page_write(const struct asked *asked, const struct db_result *result,
-                              const struct keys *keys, struct buffer *body, struct fault *fault)
+                              const struct keys *keys, struct answer *answer, struct fault *fault)
 {
-    char next_cursor[CURSOR_TEXT_MAX + 1] = "";
+    struct parameters_cursors cursors;
     struct page page;
-    page_open(result, asked->page.query.limit, &page);
-    if (!page.member)
+    enum status status = page_open(&asked->page.query, result, &page, fault);
+    if (status == ST_OK && !page.member)
         return calls_refuse_stranger(fault);
-    enum status status = ST_OK;
-    if (page.has_more)
-        status = parameters_next_cursor(&asked->page, page.next, &keys->cursor, next_cursor, fault);
-    if (status != ST_OK)
+    if (status == ST_OK)
+        status = parameters_cursors(&asked->page, &page, &keys->cursor, &cursors, fault);
+    if (status == ST_OK)
+        reply_write_page(answer, &asked->page, &page, &cursors);
+    else if (strcmp(fault->code, CURSOR_EXPIRED) != 0)
         return calls_refuse(fault, "internal", "The page could not be written.");
-    reply_write_page(body, &page, next_cursor);
-    return ST_OK;
+    return status;
 }
 
 /* ---- one notification
@@ -76,18 +75,18 @@ static enum status item_unread(struct db *db, const struct asked *asked, uint64_
 }
 
 static enum status item_write(const struct asked *asked, const struct db_result *result,
-                              const struct keys *keys, struct buffer *body, struct fault *fault)
+                              const struct keys *keys, struct answer *answer, struct fault *fault)
 {
     (void)asked;
     (void)keys;
     struct page page;
-    page_open(result, 1, &page);
+    page_open_item(result, &page);
     if (!page.member)
         return calls_refuse_stranger(fault);
     if (page.count == 0)
         return calls_refuse(fault, "not_found", "You have no such notification in this workspace.");
     struct page_entry entry = page_entry_at(&page, 0);
-    reply_write_entry(body, &entry);
+    reply_write_entry(answer->body, &entry);
     return ST_OK;
 }
 
@@ -97,10 +96,11 @@ static enum status count_send(struct db *db, const struct asked *asked, uint64_t
 }
 
 static enum status count_write(const struct asked *asked, const struct db_result *result,
-                               const struct keys *keys, struct buffer *body, struct fault *fault)
+                               const struct keys *keys, struct answer *answer, struct fault *fault)
 {
     (void)asked;
     (void)keys;
+    struct buffer *body = answer->body;
     struct item_unread unread = item_unread_open(result);
     if (!unread.member)
         return calls_refuse_stranger(fault);
@@ -110,6 +110,40 @@ static enum status count_write(const struct asked *asked, const struct db_result
     buffer_add_byte(body, ',');
     json_out_name(body, "capped");
     buffer_add_text(body, unread.capped ? "true}" : "false}");
+    return ST_OK;
+}
+
+/* ---- read up to
+ * --------------------------------------------------------------------------------------------
+ */
+
+static enum status up_to_understand(struct asked *asked, const struct parameters_input *input,
+                                    struct fault *fault)
+{
+    return parameters_up_to(input, &asked->page, fault);
+}
+
+static enum status up_to_send(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    struct page_position up_to = cursors_up_to(&asked->page.from);
+    return item_read_up_to_send(db, &asked->page.query, &up_to, tag, fault);
+}
+
+static enum status up_to_write(const struct asked *asked, const struct db_result *result,
+                               const struct keys *keys, struct answer *answer, struct fault *fault)
+{
+    (void)asked;
+    (void)keys;
+    struct buffer *body = answer->body;
+    struct item_marked marked = item_marked_open(result);
+    if (!marked.member)
+        return calls_refuse_stranger(fault);
+    buffer_add_byte(body, '{');
+    json_out_name(body, "marked");
+    json_out_int(body, marked.marked);
+    buffer_add_byte(body, ',');
+    json_out_name(body, "more");
+    buffer_add_text(body, marked.more ? "true}" : "false}");
     return ST_OK;
 }
 
@@ -125,6 +159,7 @@ static const struct call calls[] = {
     {ROUTE_ITEM_READ, HTTP_POST, true, "POST", item_understand, item_read, item_write},
     {ROUTE_ITEM_UNREAD, HTTP_POST, true, "POST", item_understand, item_unread, item_write},
     {ROUTE_UNREAD_COUNT, HTTP_GET, false, ALLOW_READ, item_understand, count_send, count_write},
+    {ROUTE_READ_UP_TO, HTTP_POST, true, "POST", up_to_understand, up_to_send, up_to_write},
 };
 
 enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
@@ -145,9 +180,4 @@ enum status calls_find(const struct route *route, enum http_method method, const
     fault_set(fault, "method_not_allowed", "This path takes %s.", allow);
     fault_set_field(fault, allow);
     return ST_REJECT;
-}
-
-bool calls_is_head_page(const struct asked *asked)
-{
-    return asked->call->route == ROUTE_NOTIFICATIONS && !asked->page.query.continues;
 }

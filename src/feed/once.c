@@ -21,19 +21,22 @@ static enum status once_usage(struct fault *fault, const char *field, const char
 static enum status once_write(const struct ask *ask, const struct db_result *result, const struct keys *keys,
                               struct buffer *out, struct fault *fault)
 {
-    char next_cursor[CURSOR_TEXT_MAX + 1] = "";
+    struct buffer link;
+    struct answer answer = {.body = out, .link = &link};
+    struct parameters_cursors cursors;
     struct page page;
-    page_open(result, ask->query.limit, &page);
-    if (!page.member) {
+    enum status status = page_open(&ask->query, result, &page, fault);
+    if (status == ST_OK && !page.member) {
         fault_set(fault, "not_a_member", "the user is not a member of this workspace");
         return ST_STOP;
     }
-    if (page.has_more) {
-        enum status status = parameters_next_cursor(ask, page.next, &keys->cursor, next_cursor, fault);
-        if (status != ST_OK)
-            return status;
-    }
-    reply_write_page(out, &page, next_cursor);
+    if (status == ST_OK)
+        status = parameters_cursors(ask, &page, &keys->cursor, &cursors, fault);
+    if (status != ST_OK)
+        return status;
+    buffer_init(&link, REPLY_LINK_BYTES_MAX);
+    reply_write_page(&answer, ask, &page, &cursors);
+    buffer_done(&link);
     return ST_OK;
 }
 
@@ -70,26 +73,35 @@ enum status feed_page(const struct feed_setup *setup, const struct feed_once *on
         return once_usage(fault, "user", "--user takes 1 to 200 bytes of UTF-8 text");
     struct keys keys;
     struct ask ask;
+    struct page_statements *statements = NULL;
     struct db_result *result = NULL;
     enum status status = keys_load(setup->settings, &keys, fault);
     if (status != ST_OK)
         return status;
+    statements = page_compose(&page_notifications);
+    if (statements == NULL) {
+        fault_set(fault, "memory", "no memory for the feed's statements");
+        status = ST_FATAL;
+    }
     struct parameters_input input = {
         .parameters = once->parameters,
         .count = once->count,
         .workspace_id = once->workspace,
         .user_id = once->user,
+        .statements = statements,
         .keys = &keys.cursor,
         .scan_max = (int64_t)setup->http->scan_max,
         .cursor_ttl_us = setup->settings->cursor.cursor_ttl_ms * 1000,
         .now_us = clock_wall_us(&setup->clock),
     };
-    status = parameters_read(&input, &ask, fault);
+    if (status == ST_OK)
+        status = parameters_read(&input, &ask, fault);
     if (status == ST_OK)
         status = once_read(setup, &ask.query, &result, fault);
     if (status == ST_OK)
         status = once_write(&ask, result, &keys, out, fault);
     db_result_free(result);
+    page_statements_free(statements);
     keys_wipe(&keys);
     return status;
 }

@@ -8,6 +8,7 @@
 #include "base/utf8.h"
 #include "feed/routes.h"
 #include "wire/fingerprint.h"
+#include "wire/up_to.h"
 
 enum parameter {
     PARAMETER_LIMIT,
@@ -141,43 +142,13 @@ static enum status parameters_traversal(const struct span *values, struct cursor
     return ST_OK;
 }
 
-/* A first page: what this version does not offer is said so. */
-static enum status parameters_head(const struct cursor_expected *expected, struct fault *fault)
+static enum status parameters_cursor_fault(struct fault *fault, enum status status)
 {
-    if (expected->direction == CURSOR_NEWER)
-        return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
-                                 "direction=newer goes on from a cursor, and this version gives none for it: "
-                                 "read the head and its older pages.");
-    if (expected->contract == CURSOR_BOUNDARY)
-        return parameters_refuse(fault, "contract_not_offered", PARAMETER_CONTRACT,
-                                 "This version of the feed offers contract=live only.");
-    return ST_OK;
+    fault_set_field(fault, parameter_names[PARAMETER_CURSOR]);
+    return status;
 }
 
-static enum status parameters_cursor(const struct parameters_input *input, struct span text,
-                                     const struct cursor_expected *expected, struct page_query *query,
-                                     struct fault *fault)
-{
-    struct cursor cursor;
-    enum status status = cursor_decode(input->keys, text, &cursor, fault);
-    if (status == ST_OK)
-        status = cursor_check(&cursor, expected, fault);
-    if (status == ST_OK && (cursor.direction != CURSOR_OLDER || cursor.contract != CURSOR_LIVE ||
-                            cursor.id_type != CURSOR_ID_UUID)) {
-        /* Signed by a newer reader with the same keys. */
-        fault_set(fault, CURSOR_UNSUPPORTED, "This version cannot go on from this cursor.");
-        status = ST_REJECT;
-    }
-    if (status != ST_OK) {
-        fault_set_field(fault, parameter_names[PARAMETER_CURSOR]);
-        return status;
-    }
-    query->continues = true;
-    query->after = (struct page_position){.created_at_us = cursor.created_at_us, .id = cursor.id_uuid};
-    return ST_OK;
-}
-
-static uint64_t parameters_fingerprint(const struct page_query *query)
+static uint64_t parameters_fingerprint(const struct page_query *query, enum cursor_contract contract)
 {
     struct fingerprint_filter filters[3];
     size_t count = 0;
@@ -192,56 +163,151 @@ static uint64_t parameters_fingerprint(const struct page_query *query)
         .workspace = query->workspace_id,
         .recipient = query->user_id,
         .sort = span_of("created_at,id"),
-        .contract = span_of(cursor_contract_name(CURSOR_LIVE)),
+        .contract = span_of(cursor_contract_name(contract)),
         .filters = filters,
         .filter_count = count,
     };
     return fingerprint_of(&terms);
 }
 
-enum status parameters_read(const struct parameters_input *input, struct ask *ask, struct fault *fault)
+/* The cursor that goes on with what `expected` says; its cluster is compared where the database is asked. */
+static enum status parameters_cursor(const struct parameters_input *input, struct span text,
+                                     struct cursor_expected *expected, struct ask *ask, struct fault *fault)
 {
-    struct span values[PARAMETERS] = {{NULL, 0}};
-    struct ask read = {.query = {.workspace_id = input->workspace_id,
-                                 .user_id = input->user_id,
-                                 .scan_max = input->scan_max},
-                       .now_us = input->now_us};
-    struct cursor_expected expected = {
+    struct cursor cursor;
+    enum status status = cursor_decode(input->keys, text, &cursor, fault);
+    if (status != ST_OK)
+        return parameters_cursor_fault(fault, status);
+    expected->fingerprint = parameters_fingerprint(&ask->query, cursor.contract);
+    expected->cluster = cursor.cluster;
+    status = cursor_check(&cursor, expected, fault);
+    if (status == ST_OK)
+        status = cursors_read(&cursor, &ask->from, fault);
+    return status == ST_OK ? ST_OK : parameters_cursor_fault(fault, status);
+}
+
+static enum status parameters_walk(const struct parameters_input *input, const struct span *values,
+                                   struct cursor_expected *expected, struct ask *ask, struct fault *fault)
+{
+    struct page_query *query = &ask->query;
+    query->limit = parameters_limit(values[PARAMETER_LIMIT]);
+    if (values[PARAMETER_CURSOR].bytes == 0) {
+        if (expected->direction == CURSOR_NEWER)
+            return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
+                                     "direction=newer goes on from a cursor: read the head of the feed and "
+                                     "go on from its prev_cursor.");
+        ask->from.contract = expected->contract;
+        ask->from.fingerprint = parameters_fingerprint(query, expected->contract);
+    } else {
+        enum status status = parameters_cursor(input, values[PARAMETER_CURSOR], expected, ask, fault);
+        if (status != ST_OK)
+            return status;
+        query->continues = true;
+        query->newer = ask->from.direction == CURSOR_NEWER;
+        query->after = ask->from.at;
+        query->snapshot = ask->from.snapshot;
+    }
+    query->boundary = ask->from.contract == CURSOR_BOUNDARY;
+    return ST_OK;
+}
+
+/* What is known before a parameter is looked at. */
+static void parameters_begin(const struct parameters_input *input, struct ask *ask,
+                             struct cursor_expected *expected)
+{
+    *ask = (struct ask){.query = {.statements = input->statements,
+                                  .workspace_id = input->workspace_id,
+                                  .user_id = input->user_id,
+                                  .scan_max = input->scan_max},
+                        .now_us = input->now_us};
+    *expected = (struct cursor_expected){
         .feed = ROUTES_NOTIFICATIONS,
         .now_us = input->now_us,
         .ttl_us = input->cursor_ttl_us,
     };
+}
+
+enum status parameters_read(const struct parameters_input *input, struct ask *ask, struct fault *fault)
+{
+    struct span values[PARAMETERS] = {{NULL, 0}};
+    struct cursor_expected expected;
+    struct ask read;
+    parameters_begin(input, &read, &expected);
     enum status status = parameters_sort(input, values, fault);
     if (status == ST_OK)
         status = parameters_filters(values, &read.query, fault);
     if (status == ST_OK)
         status = parameters_traversal(values, &expected, fault);
-    if (status != ST_OK)
-        return status;
-    read.query.limit = parameters_limit(values[PARAMETER_LIMIT]);
-    read.fingerprint = parameters_fingerprint(&read.query);
-    expected.fingerprint = read.fingerprint;
-    if (values[PARAMETER_CURSOR].bytes == 0)
-        status = parameters_head(&expected, fault);
-    else
-        status = parameters_cursor(input, values[PARAMETER_CURSOR], &expected, &read.query, fault);
+    if (status == ST_OK)
+        status = parameters_walk(input, values, &expected, &read, fault);
     if (status == ST_OK)
         *ask = read;
     return status;
 }
 
-enum status parameters_next_cursor(const struct ask *ask, struct page_position at,
-                                   const struct cursor_keys *keys, char *text, struct fault *fault)
+enum status parameters_up_to(const struct parameters_input *input, struct ask *ask, struct fault *fault)
 {
-    struct cursor cursor = {
-        .feed = ROUTES_NOTIFICATIONS,
-        .direction = CURSOR_OLDER,
-        .contract = CURSOR_LIVE,
-        .created_at_us = at.created_at_us,
-        .id_type = CURSOR_ID_UUID,
-        .id_uuid = at.id,
-        .fingerprint = ask->fingerprint,
+    struct span values[PARAMETERS] = {{NULL, 0}};
+    struct cursor_expected expected;
+    struct ask read;
+    char cursor[CURSOR_TEXT_MAX + 1];
+    parameters_begin(input, &read, &expected);
+    enum status status = parameters_sort(input, values, fault);
+    for (int i = PARAMETER_LIMIT; status == ST_OK && i <= PARAMETER_CONTRACT; i++)
+        if (values[i].at != NULL)
+            return parameters_refuse(fault, "unknown_parameter", (enum parameter)i,
+                                     "This call takes the feed's filters only.");
+    if (status == ST_OK)
+        status = parameters_filters(values, &read.query, fault);
+    if (status == ST_OK)
+        status = up_to_parse(input->body, cursor, fault);
+    if (status == ST_OK)
+        status = parameters_cursor(input, span_of(cursor), &expected, &read, fault);
+    if (status == ST_OK)
+        *ask = read;
+    return status;
+}
+
+/* The newest that the client was shown goes on with it as long as the newer walk is below. */
+static void parameters_carry(const struct ask *ask, struct cursors_place *place)
+{
+    if (ask->query.continues && ask->from.has_newest &&
+        page_position_compare(&ask->from.newest, &place->at) > 0) {
+        place->has_newest = true;
+        place->newest = ask->from.newest;
+    }
+}
+
+enum status parameters_cursors(const struct ask *ask, const struct page *page, const struct cursor_keys *keys,
+                               struct parameters_cursors *cursors, struct fault *fault)
+{
+    const struct page_query *query = &ask->query;
+    struct cursors_place next = {
+        .direction = query->continues ? ask->from.direction : CURSOR_OLDER,
+        .contract = ask->from.contract,
+        .at = page->next,
+        .cluster = page->cluster,
+        .snapshot = page->snapshot,
+        .fingerprint = ask->from.fingerprint,
         .issued_at_us = ask->now_us,
     };
-    return cursor_encode(keys, &cursor, text, fault);
+    if (query->boundary && query->continues && page->cluster != ask->from.cluster) {
+        fault_set(fault, CURSOR_EXPIRED, "The cursor is of a database that is no longer in use.");
+        return ST_REJECT;
+    }
+    struct cursors_place prev = next;
+    prev.direction = next.direction == CURSOR_OLDER ? CURSOR_NEWER : CURSOR_OLDER;
+    prev.at = page->prev;
+    if (prev.direction == CURSOR_NEWER && page->has_newest &&
+        page_position_compare(&page->newest, &page->prev) > 0) {
+        prev.has_newest = true;
+        prev.newest = page->newest;
+    }
+    if (next.direction == CURSOR_NEWER)
+        parameters_carry(ask, &next);
+    cursors->next[0] = '\0';
+    enum status status = ST_OK;
+    if (page->has_next)
+        status = cursors_write(&next, keys, cursors->next, fault);
+    return status == ST_OK ? cursors_write(&prev, keys, cursors->prev, fault) : status;
 }

@@ -3,7 +3,9 @@
 #include "feed/reply.h"
 
 #include <stdio.h>
+#include <string.h>
 
+#include "io/crypto.h"
 #include "wire/cursor.h"
 #include "wire/json_out.h"
 #include "wire/jwt.h"
@@ -17,7 +19,7 @@ static const struct reply_code {
     {"invalid_parameter", 400, true, NULL},
     {"unknown_parameter", 400, true, NULL},
     {"repeated_parameter", 400, true, NULL},
-    {"contract_not_offered", 400, true, NULL},
+    {"invalid_body", 400, false, NULL},
     {CURSOR_INVALID, 400, false, NULL},
     {CURSOR_UNSUPPORTED, 400, false, NULL},
     {CURSOR_MISMATCH, 400, false, NULL},
@@ -86,8 +88,52 @@ void reply_write_entry(struct buffer *out, const struct page_entry *entry)
     buffer_add_byte(out, '}');
 }
 
-void reply_write_page(struct buffer *out, const struct page *page, const char *next_cursor)
+/* name=value for a query, the value percent-encoded. */
+static void reply_add_parameter(struct buffer *out, const char *name, struct span value)
 {
+    if (value.at == NULL)
+        return;
+    buffer_printf(out, "&%s=", name);
+    for (size_t i = 0; i < value.bytes; i++) {
+        unsigned char byte = (unsigned char)value.at[i];
+        if ((byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') ||
+            (byte != 0 && strchr("-._~", byte) != NULL))
+            buffer_add_byte(out, (char)byte);
+        else
+            buffer_printf(out, "%%%02X", byte);
+    }
+}
+
+/* Relative to what was asked for: the same path, whatever stands before the reader. */
+static void reply_add_link(struct buffer *out, const struct page_query *query, struct span cursor,
+                           const char *rel)
+{
+    if (cursor.bytes == 0)
+        return;
+    buffer_printf(out, "%s<?limit=%d", out->bytes > 0 ? ", " : "", query->limit);
+    reply_add_parameter(out, "category", query->category);
+    reply_add_parameter(out, "event_type", query->event_type);
+    if (query->unread)
+        buffer_add_text(out, "&unread=true");
+    buffer_printf(out, "&cursor=%.*s>; rel=\"%s\"", (int)cursor.bytes, cursor.at, rel);
+}
+
+static void reply_make_etag(struct answer *answer, struct span items, const struct page *page,
+                            const char *contract)
+{
+    char hex[CRYPTO_SHA256_HEX_BYTES + 1];
+    unsigned char digest[CRYPTO_SHA256_BYTES];
+    const struct span parts[] = {items, span_of(page->has_more ? "+" : "."), span_of(contract)};
+    crypto_sha256(parts, sizeof parts / sizeof parts[0], digest);
+    crypto_sha256_hex((struct span){(const char *)digest, sizeof digest}, hex);
+    snprintf(answer->etag, sizeof answer->etag, "W/\"%.20s\"", hex);
+}
+
+void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
+                      const struct parameters_cursors *cursors)
+{
+    struct buffer *out = answer->body;
+    const char *contract = cursor_contract_name(ask->from.contract);
     buffer_add_byte(out, '{');
     json_out_name(out, "items");
     buffer_add_byte(out, '[');
@@ -98,29 +144,70 @@ void reply_write_page(struct buffer *out, const struct page *page, const char *n
         reply_write_entry(out, &entry);
     }
     buffer_add_text(out, "],");
+    if (!ask->query.continues)
+        reply_make_etag(answer, buffer_span(out), page, contract);
     json_out_name(out, "next_cursor");
-    json_out_string(out, span_of(next_cursor));
+    json_out_string(out, span_of(cursors->next));
+    buffer_add_byte(out, ',');
+    json_out_name(out, "prev_cursor");
+    json_out_string(out, span_of(cursors->prev));
     buffer_add_byte(out, ',');
     json_out_name(out, "has_more");
     buffer_add_text(out, page->has_more ? "true," : "false,");
     json_out_name(out, "contract");
-    json_out_string(out, span_of(cursor_contract_name(CURSOR_LIVE)));
+    json_out_string(out, span_of(contract));
     buffer_add_byte(out, '}');
+    reply_add_link(answer->link, &ask->query, span_of(cursors->next), "next");
+    reply_add_link(answer->link, &ask->query, span_of(cursors->prev), "prev");
 }
 
-void reply_json(struct http_request *request, struct span body, bool head)
+bool reply_has_tag(struct span if_none_match, const char *etag)
 {
-    const struct http_field fields[] = {
+    struct span opaque = span_of(strchr(etag, '"')); /* without W/ */
+    size_t at = 0;
+    while (at < if_none_match.bytes) {
+        const char *from = if_none_match.at + at;
+        size_t left = if_none_match.bytes - at;
+        if (*from == ' ' || *from == '\t' || *from == ',') {
+            at++;
+            continue;
+        }
+        if (*from == '*')
+            return true;
+        size_t prefix = left >= 2 && memcmp(from, "W/", 2) == 0 ? 2 : 0;
+        if (left <= prefix || from[prefix] != '"')
+            return false; /* not a list of tags */
+        const char *end = memchr(from + prefix + 1, '"', left - prefix - 1);
+        if (end == NULL)
+            return false;
+        size_t bytes = (size_t)(end + 1 - (from + prefix));
+        if (bytes == opaque.bytes && memcmp(from + prefix, opaque.at, bytes) == 0)
+            return true;
+        at += prefix + bytes;
+    }
+    return false;
+}
+
+void reply_json(struct http_request *request, const struct answer *answer)
+{
+    bool head = answer->etag[0] != '\0';
+    struct http_field fields[4] = {
         {"Cache-Control", head ? "private, no-cache" : "private, no-store"},
         {"Vary", "Authorization"},
     };
-    http_request_reply(request, &(struct http_reply){
-                                    .status = 200,
-                                    .content_type = "application/json",
-                                    .body = body,
-                                    .fields = fields,
-                                    .field_count = sizeof fields / sizeof fields[0],
-                                });
+    size_t count = 2;
+    if (head)
+        fields[count++] = (struct http_field){"ETag", answer->etag};
+    struct http_reply reply = {.status = 304, .fields = fields};
+    if (!head || !reply_has_tag(http_request_header(request, HTTP_IF_NONE_MATCH), answer->etag)) {
+        reply.status = 200;
+        reply.content_type = "application/json";
+        reply.body = buffer_span(answer->body);
+        if (answer->link->bytes > 0)
+            fields[count++] = (struct http_field){"Link", answer->link->at};
+    }
+    reply.field_count = count;
+    http_request_reply(request, &reply);
 }
 
 int reply_refuse(struct http_request *request, const struct fault *fault)

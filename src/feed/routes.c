@@ -44,6 +44,7 @@ static const struct pattern {
 } patterns[] = {
     {ROUTE_NOTIFICATIONS, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS}},
     {ROUTE_UNREAD_COUNT, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS, "unread_count"}},
+    {ROUTE_READ_UP_TO, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS, "read"}},
     {ROUTE_ITEM, {"v1", "workspaces", any_workspace, "notifications", any_id}},
     {ROUTE_ITEM_READ, {"v1", "workspaces", any_workspace, "notifications", any_id, "read"}},
     {ROUTE_ITEM_UNREAD, {"v1", "workspaces", any_workspace, "notifications", any_id, "unread"}},

@@ -35,26 +35,14 @@ enum {
 enum { STAGE_WAIT, STAGE_PAGE };
 static const char *const metric_stages[] = {"wait", "page", NULL};
 
-static const char *const metric_statuses[] = {"200", "204", "400", "401", "403", "404", "405",   "410",
+static const char *const metric_statuses[] = {"200", "204", "304", "400", "401", "403", "404",   "405", "410",
                                               "413", "414", "431", "499", "500", "503", "other", NULL};
-static const char *const metric_codes[] = {"invalid_parameter",
-                                           "unknown_parameter",
-                                           "repeated_parameter",
-                                           "contract_not_offered",
-                                           "invalid_cursor",
-                                           "cursor_unsupported",
-                                           "cursor_mismatch",
-                                           "cursor_expired",
-                                           "token_missing",
-                                           "token_invalid",
-                                           "token_expired",
-                                           "not_a_member",
-                                           "not_found",
-                                           "method_not_allowed",
-                                           "timeout",
-                                           "unavailable",
-                                           "internal",
-                                           NULL};
+static const char *const metric_codes[] = {"invalid_parameter", "unknown_parameter",  "repeated_parameter",
+                                           "invalid_body",      "invalid_cursor",     "cursor_unsupported",
+                                           "cursor_mismatch",   "cursor_expired",     "token_missing",
+                                           "token_invalid",     "token_expired",      "not_a_member",
+                                           "not_found",         "method_not_allowed", "timeout",
+                                           "unavailable",       "internal",           NULL};
 
 static const struct metric_row metric_rows[METRICS] = {
     [METRIC_REQUESTS] = {.name = "belfry_http_requests_total",
@@ -101,6 +89,7 @@ void serve_init(struct serve *serve, struct metrics *metrics)
     serve_reset(serve);
     serve->metrics = metrics_add(metrics, metric_rows, METRICS);
     buffer_init(&serve->body, REPLY_BYTES_MAX);
+    buffer_init(&serve->link, REPLY_LINK_BYTES_MAX);
 }
 
 static struct serve_pool *serve_pool(struct serve *serve, const struct asked *asked)
@@ -140,6 +129,7 @@ void serve_done(struct serve *serve)
     for (size_t i = 0; i < SERVE_SENT_MAX; i++)
         free(serve->sent[i]);
     buffer_done(&serve->body);
+    buffer_done(&serve->link);
     serve_reset(serve);
 }
 
@@ -212,7 +202,7 @@ static enum status serve_understand(struct serve *serve, struct asked *asked, st
 {
     struct parameters_input input = {
         .workspace_id = span_of(asked->route.workspace),
-        .user_id = span_of(asked->claims.sub),
+        .statements = serve->statements,
         .keys = &serve->keys->cursor,
         .scan_max = (int64_t)serve->http->scan_max,
         .cursor_ttl_us = serve->settings->cursor.cursor_ttl_ms * 1000,
@@ -225,6 +215,7 @@ static enum status serve_understand(struct serve *serve, struct asked *asked, st
         return status;
     input.parameters = http_request_parameters(asked->request, &input.count);
     input.user_id = span_of(asked->claims.sub);
+    input.body = http_request_body(asked->request);
     return asked->call->understand(asked, &input, fault);
 }
 
@@ -309,16 +300,17 @@ static void serve_write(struct serve *serve, struct asked *asked, const struct d
 {
     struct fault fault;
     struct http_request *request = asked->request;
+    struct answer answer = {.body = &serve->body, .link = &serve->link};
     buffer_reset(&serve->body);
-    enum status status = asked->call->write(asked, result, serve->keys, &serve->body, &fault);
-    if (status == ST_OK && serve->body.failed) {
+    buffer_reset(&serve->link);
+    enum status status = asked->call->write(asked, result, serve->keys, &answer, &fault);
+    if (status == ST_OK && (serve->body.failed || serve->link.failed)) {
         fault_set(&fault, "internal", "The answer is too large.");
         status = ST_REJECT;
     }
-    bool head = calls_is_head_page(asked);
     free(asked);
     if (status == ST_OK) {
-        reply_json(request, buffer_span(&serve->body), head);
+        reply_json(request, &answer);
         return;
     }
     if (strcmp(fault.code, "internal") == 0)

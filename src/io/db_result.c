@@ -77,7 +77,8 @@ int64_t db_result_time(const struct db_result *result, int row, int column)
 {
     if (db_result_is_null(result, row, column))
         return 0;
-    return db_result_int8(result, row, column) + EPOCH_2000_US;
+    int64_t us = db_result_int8(result, row, column);
+    return us > INT64_MAX - EPOCH_2000_US ? INT64_MAX : us + EPOCH_2000_US; /* infinity stays it */
 }
 
 struct span db_result_text(const struct db_result *result, int row, int column)

@@ -2,6 +2,8 @@
  * here loses one answer; a mark is there or not, and may be set again. */
 #include "store/item.h"
 
+#include <string.h>
+
 #include "store/sql.h"
 
 enum { PARAMS_BYTES_MAX = 4 * 1024 };
@@ -44,4 +46,34 @@ struct item_unread item_unread_open(const struct db_result *result)
     return (struct item_unread){.member = db_result_bool(result, 0, 0),
                                 .count = capped ? ITEM_UNREAD_MAX : (int)count,
                                 .capped = capped};
+}
+
+enum status item_read_up_to_send(struct db *db, const struct page_query *query,
+                                 const struct page_position *up_to, uint64_t tag, struct fault *fault)
+{
+    static const struct db_statement statement = {"read_up_to", sql_read_up_to};
+    struct page_position at = *up_to;
+    struct db_params params;
+    if (at.instant) { /* before every entry of its microsecond: up to the last one of the one before */
+        memset(at.id.bytes, 0xff, sizeof at.id.bytes);
+        at.created_at_us--;
+    }
+    db_params_init(&params, PARAMS_BYTES_MAX);
+    db_params_text(&params, query->workspace_id);
+    db_params_text(&params, query->user_id);
+    db_params_int8(&params, ITEM_MARKED_MAX);
+    db_params_time(&params, at.created_at_us);
+    db_params_uuid(&params, at.id.bytes);
+    db_params_text(&params, query->category);
+    db_params_text(&params, query->event_type);
+    enum status status = db_send(db, &statement, &params, tag, fault);
+    db_params_done(&params);
+    return status;
+}
+
+struct item_marked item_marked_open(const struct db_result *result)
+{
+    return (struct item_marked){.member = db_result_bool(result, 0, 0),
+                                .marked = db_result_int8(result, 0, 1),
+                                .more = db_result_bool(result, 0, 2)};
 }

@@ -10,6 +10,7 @@
 
 static struct world w;
 static struct db *db;
+static struct page_statements *statements;
 
 static void begin(const char *name)
 {
@@ -23,12 +24,15 @@ static void begin(const char *name)
         .prepared_statements = true,
     };
     struct fault fault;
+    statements = page_compose(&page_notifications);
+    cr_assert_not_null(statements);
     cr_assert_eq(db_open(&settings, &db, &fault), ST_OK, "%s", fault.text);
 }
 
 static void end(void)
 {
     db_close(db);
+    page_statements_free(statements);
     world_close(&w);
 }
 
@@ -50,8 +54,11 @@ static void put_entries(int n)
 
 static struct page_query ask(const char *workspace, const char *user, int limit)
 {
-    return (struct page_query){
-        .workspace_id = span_of(workspace), .user_id = span_of(user), .limit = limit, .scan_max = 2000};
+    return (struct page_query){.statements = statements,
+                               .workspace_id = span_of(workspace),
+                               .user_id = span_of(user),
+                               .limit = limit,
+                               .scan_max = 2000};
 }
 
 static struct db_result *read_page(const struct page_query *query, struct page *page)
@@ -59,7 +66,7 @@ static struct db_result *read_page(const struct page_query *query, struct page *
     struct db_result *result = NULL;
     struct fault fault;
     cr_assert_eq(page_read(db, query, &result, &fault), ST_OK, "%s", fault.text);
-    page_open(result, query->limit, page);
+    cr_assert_eq(page_open(query, result, page, &fault), ST_OK, "%s", fault.text);
     return result;
 }
 

@@ -228,7 +228,7 @@ Test(cases, rdr_01)
     client_refused(&c, "/v1/workspaces/w/feeds/notifications?limit=5&limit=6", 400, "repeated_parameter");
     client_refused(&c, "/v1/workspaces/w/feeds/notifications?limmit=5", 400, "unknown_parameter");
     client_refused(&c, "/v1/workspaces/w/feeds/notifications?direction=newer", 400, "invalid_parameter");
-    client_refused(&c, "/v1/workspaces/w/feeds/notifications?contract=boundary", 400, "contract_not_offered");
+    client_refused(&c, "/v1/workspaces/w/feeds/notifications?contract=snapshot", 400, "invalid_parameter");
     printf("limits: %zu spellings, each the default, itself or the maximum, twice the same\n",
            sizeof limits / sizeof limits[0]);
     client_close(&c);

@@ -108,7 +108,6 @@ Test(parameters, refusals)
     refused("direction=sideways", "invalid_parameter", "direction");
     refused("direction=", "invalid_parameter", "direction");
     refused("direction=newer", "invalid_parameter", "direction");
-    refused("contract=boundary", "contract_not_offered", "contract");
     refused("contract=snapshot", "invalid_parameter", "contract");
     refused("cursor=x", "invalid_cursor", "cursor");
 }
@@ -132,6 +131,16 @@ Test(parameters, filters)
     cr_expect_eq(ask.query.scan_max, 2000);
 }
 
+/* The cursor of a page that goes on at `at`. */
+static void write_cursor(const struct ask *ask, struct page_position at, char *cursor)
+{
+    struct fault fault;
+    struct parameters_cursors cursors;
+    struct page page = {.member = true, .has_more = true, .has_next = true, .next = at, .prev = at};
+    cr_assert_eq(parameters_cursors(ask, &page, &keys, &cursors, &fault), ST_OK);
+    snprintf(cursor, CURSOR_TEXT_MAX + 1, "%s", cursors.next);
+}
+
 /* A cursor from the query `from`, used with `to`; the code, or "". */
 static void crossed(const char *from, const char *to, const char *user, const char *code)
 {
@@ -140,7 +149,7 @@ static void crossed(const char *from, const char *to, const char *user, const ch
     char cursor[CURSOR_TEXT_MAX + 1], query[2048];
     struct page_position at = {.created_at_us = 1790000000123456, .id = {{1, 2, 3}}};
     cr_assert_eq(ask_as("u1", from, &ask, &fault), ST_OK);
-    cr_assert_eq(parameters_next_cursor(&ask, at, &keys, cursor, &fault), ST_OK);
+    write_cursor(&ask, at, cursor);
     snprintf(query, sizeof query, "cursor=%s%s%s", cursor, to[0] == '\0' ? "" : "&", to);
     enum status status = ask_as(user, query, &ask, &fault);
     cr_expect_eq(status, code[0] == '\0' ? ST_OK : ST_REJECT, "%s → %s: %s", from, to, fault.code);
@@ -166,6 +175,9 @@ Test(parameters, cursors)
     crossed("category=a", "event_type=a", "u1", "cursor_mismatch");
     crossed("", "direction=newer", "u1", "cursor_mismatch");
     crossed("", "contract=boundary", "u1", "cursor_mismatch");
+    crossed("contract=boundary", "", "u1", "");
+    crossed("contract=boundary", "contract=boundary", "u1", "");
+    crossed("contract=boundary", "contract=live", "u1", "cursor_mismatch");
 }
 
 Test(parameters, expired)
@@ -177,8 +189,36 @@ Test(parameters, expired)
     make_keys();
     cr_assert_eq(ask_as("u1", "", &ask, &fault), ST_OK);
     ask.now_us -= 3601 * (int64_t)1000000;
-    cr_assert_eq(parameters_next_cursor(&ask, at, &keys, cursor, &fault), ST_OK);
+    write_cursor(&ask, at, cursor);
     snprintf(query, sizeof query, "cursor=%s", cursor);
     cr_assert_eq(ask_as("u1", query, &ask, &fault), ST_REJECT);
     cr_expect_str_eq(fault.code, "cursor_expired");
+}
+
+/* A boundary cursor counts transactions of one database: a page read in another is none of its walk. */
+Test(parameters, cluster)
+{
+    struct ask ask;
+    struct fault fault;
+    struct parameters_cursors cursors;
+    char query[2048];
+    struct page_position at = {.created_at_us = 5, .id = {{1}}};
+    struct page page = {.member = true, .has_next = true, .next = at, .prev = at, .cluster = 7};
+    page.snapshot = (struct page_snapshot){.xmin = 700, .xmax = 710, .count = 2, .running = {700, 705}};
+    make_keys();
+    cr_assert_eq(ask_as("u1", "contract=boundary", &ask, &fault), ST_OK);
+    cr_expect(ask.query.boundary && !ask.query.continues);
+    cr_assert_eq(parameters_cursors(&ask, &page, &keys, &cursors, &fault), ST_OK);
+    snprintf(query, sizeof query, "cursor=%s", cursors.next);
+    cr_assert_eq(ask_as("u1", query, &ask, &fault), ST_OK, "%s", fault.text);
+    cr_expect(ask.query.boundary && ask.query.continues && !ask.query.newer);
+    cr_expect_eq(ask.query.snapshot.count, 2);
+    cr_expect_eq(ask.query.snapshot.running[1], 705);
+    cr_assert_eq(parameters_cursors(&ask, &page, &keys, &cursors, &fault), ST_OK);
+    page.cluster = 8;
+    cr_assert_eq(parameters_cursors(&ask, &page, &keys, &cursors, &fault), ST_REJECT);
+    cr_expect_str_eq(fault.code, CURSOR_EXPIRED);
+    snprintf(query, sizeof query, "direction=newer&cursor=%s", cursors.prev);
+    cr_assert_eq(ask_as("u1", query, &ask, &fault), ST_OK, "%s", fault.text);
+    cr_expect(ask.query.newer);
 }

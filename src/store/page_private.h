@@ -1,0 +1,32 @@
+/* The shapes of a page's statement: page_compose.c writes them, page.c picks one and binds its parameters. */
+#ifndef BELFRY_STORE_PAGE_PRIVATE_H
+#define BELFRY_STORE_PAGE_PRIVATE_H
+
+#include "base/buffer.h"
+#include "store/page.h"
+
+enum page_way { PAGE_HEAD, PAGE_OLDER, PAGE_NEWER, PAGE_WAYS };
+/* How entries are found: all that the index gives are shown; or scan_max are read and those that match are.
+ */
+enum page_reading { PAGE_INDEXED, PAGE_FILTERED, PAGE_BOUNDARY, PAGE_READINGS };
+
+struct page_shape {
+    bool unread;
+    enum page_reading reading;
+    enum page_way way;
+};
+
+enum { PAGE_NAME_MAX = 128 };
+
+struct page_text {
+    char name[PAGE_NAME_MAX];
+    struct buffer sql;
+    struct db_statement statement;
+};
+
+struct page_statements {
+    const struct page_names *names;
+    struct page_text texts[2][PAGE_READINGS][PAGE_WAYS];
+};
+
+#endif
