@@ -25,7 +25,7 @@ static void explain(struct fixture *f, char *plan, size_t size)
         db, "EXPLAIN EXECUTE p('g', 'events', 1, '{0}', '{1}', '{0}', '{1}', '{1}', '{0}', '{0}', '{1}',"
             " '{1}', 1, '{1}', '{w}', '{t}', '{c}', '{t}', '{b}', '{null}', '{null}', '{null}', '{null}',"
             " '{null}', '{2026-01-01}', '{1}', '{f}', '{f}', 1, '{1}', '{u1}', '{k}',"
-            " '{00000000-0000-7000-8000-000000000000}', 20, 3600000, null, 60000, '{\\\\x00}')");
+            " '{00000000-0000-7000-8000-000000000000}', 20, 3600000, null, 60000, '{\\\\x00}', false)");
     cr_assert_eq(PQresultStatus(result), PGRES_TUPLES_OK, "%s", PQerrorMessage(db));
     size_t used = 0;
     for (int i = 0; i < PQntuples(result) && used < size - 1; i++)
