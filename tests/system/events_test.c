@@ -635,6 +635,17 @@ static void numbers_in_push(struct world *w)
     cr_assert(strstr(data, NUMBERS) != NULL);
 }
 
+/* What is held of a person, handed out (belfry_export_user). */
+static void numbers_in_export(struct world *w)
+{
+    char text[8192];
+    world_text(w, text, sizeof text, "SELECT belfry_export_user('u1')");
+    const char *data = strstr(text, "\"data\" : ");
+    cr_assert(data != NULL, "%s", text);
+    printf("export: %.*s\n", (int)strcspn(data, "}") + 1, data);
+    cr_assert(strstr(data, "{" NUMBERS "}") != NULL);
+}
+
 Test(dispatcher, numbers, .timeout = 120)
 {
     struct world w;
@@ -656,5 +667,6 @@ Test(dispatcher, numbers, .timeout = 120)
     world_wait_count(&w, 0, "SELECT count(*) FROM batches");
     numbers_in_push(&w);
     numbers_in_feed(&w);
+    numbers_in_export(&w);
     close_world(&w, dispatcher);
 }
