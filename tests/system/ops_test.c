@@ -161,6 +161,8 @@ struct linked {
     int events, unavailable, pages;
 };
 
+enum { USERS = 20, EVENTS_A_ROUND = 3 * USERS };
+
 /* Events go on while the link is in this state; the reader answers 200 with rows, or 503. */
 static void under(struct linked *t, const char *command, bool must_fail)
 {
@@ -169,8 +171,8 @@ static void under(struct linked *t, const char *command, bool must_fail)
     proxy_say(t->proxy, command);
     while (rounds < 5 || (must_fail && t->unavailable == unavailable && world_now_ms() < until_ms)) {
         struct world_reply reply;
-        produce_events(&t->w, t->events, t->events + 50);
-        t->events += 50;
+        produce_events(&t->w, t->events, t->events + EVENTS_A_ROUND);
+        t->events += EVENTS_A_ROUND;
         rounds++;
         long status = feed_status(&t->w, t->base, &reply);
         cr_expect(status == 503 || (status == 200 && strstr(reply.body, "\"items\":[]") == NULL),
@@ -251,7 +253,7 @@ Test(cases, ops_05_link, .timeout = 200)
     cr_expect_eq(world_count(&t.w, "SELECT count(*) FROM dispatches WHERE state = 'failed' AND"
                                    " error <> 'Unconfirmed'"),
                  0);
-    cr_expect_eq(dispatches, t.events / 20);
+    cr_expect_eq(dispatches, t.events / USERS);
     world_check_books(&t.w);
     for (int i = 0; i < 3; i++)
         child_stop(children[i]);
