@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "kafka_private.h"
 
-enum { MISSING_ASK_MS = 3000, MISSING_ASK_TIMEOUT_MS = 1000 };
+enum { MISSING_ASK_MS = 3000, MISSING_ASK_TIMEOUT_MS = 1000, SILENT_MAX = 2 };
 enum { PREFETCH_KBYTES_MIN = 16384 }; /* below 16 MB librdkafka pauses a second whenever it is over */
 
 static const struct kafka_property consumer_defaults[] = {
@@ -122,6 +122,17 @@ static void ask_for_missing(struct kafka_consumer *consumer)
 
 /* ---- statistics ---------------------------------------------------------------------------------------- */
 
+/* librdkafka may miss to say that all brokers are down, where one that just went is being connected again as
+ * the last other one goes (2.0.2: seen). Twice in a row no connection that is up says the same. */
+static void look_for_brokers(struct kafka_consumer *consumer, const char *json)
+{
+    consumer->silent = strstr(json, "\"state\":\"UP\"") == NULL ? consumer->silent + 1 : 0;
+    if (consumer->silent >= SILENT_MAX && !consumer->client.away) {
+        kafka_client_error(&consumer->client, RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN,
+                           "no connection to a broker is up", "");
+    }
+}
+
 /* All partitions' queues are forwarded into the consumer's one, and each says that one's size. */
 static int on_statistics(rd_kafka_t *rk, char *json, size_t bytes, void *opaque)
 {
@@ -135,6 +146,7 @@ static int on_statistics(rd_kafka_t *rk, char *json, size_t bytes, void *opaque)
         most = size > most ? size : most;
     }
     kafka_client_show_fetched(&consumer->client, most);
+    look_for_brokers(consumer, json);
     return 0;
 }
 

@@ -94,6 +94,7 @@ struct kafka_consumer {
     bool missing[KAFKA_TOPICS_MAX];
     int64_t missing_asked_ms;
     size_t topic_count;
+    int silent; /* statistics in a row that show no connection that is up */
     void *context;
     enum status (*on_assign)(void *context, struct kafka_seat *seats, size_t count, struct fault *fault);
     void (*on_revoke)(void *context, const struct kafka_seat *seats, size_t count, bool lost);

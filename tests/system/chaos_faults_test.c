@@ -218,7 +218,7 @@ static void terminate_sessions(struct chaos *c, int n)
     for (int i = 0; i < rounds; i++) {
         killed += world_count(&c->w,
                               "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity"
-                              " WHERE datname = current_database() AND usename = 'belfry_dispatcher'"
+                              " WHERE datname = current_database() AND usename IN ('belfry_dispatcher', 'belfry_reconciler')"
                               " AND %s",
                               n % 2 == 0 ? "state LIKE 'idle%'" : "state = 'active'");
         world_sleep_ms(n % 2 == 0 ? 200 : 50);
