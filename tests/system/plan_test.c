@@ -217,7 +217,7 @@ static void check_claim(struct world *w, int events, const char *state)
         " array_fill(NULL::timestamptz, ARRAY[%d]), array_fill(NULL::timestamptz, ARRAY[%d]),"
         " array_fill(now(), ARRAY[%d]), array_fill(1::int8, ARRAY[%d]), array_fill(false, ARRAY[%d]),"
         " array_fill(false, ARRAY[%d]), %d, numbers(%d), users(%d), ids(%d)::text[], ids(%d),"
-        " 20, 3600000, NULL, 60000, array_fill(''::bytea, ARRAY[%d]))",
+        " 20, 3600000, NULL, 60000, array_fill(''::bytea, ARRAY[%d]), false)",
         events, events, events, events, events, events, events, events, events, events, events, events,
         events, events, events, events, events, events, events, events, events, events, events, events,
         events, events);
