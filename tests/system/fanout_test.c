@@ -200,6 +200,7 @@ struct odd_answer {
     const char *act;    /* the simulator's "do" */
     const char *state;  /* what all three dispatches must be */
     const char *detail; /* in each outcome record */
+    bool again;         /* certainly not accepted: asked once more, and then taken */
 };
 
 struct outcome_tally {
@@ -228,7 +229,7 @@ static void check_odd_answer(struct world *w, const struct odd_answer *odd)
            (long long)(simulator_stat(w, "send", "calls") - calls),
            (long long)count_state(w, odd->name, odd->state), odd->state);
     cr_expect_eq(count_state(w, odd->name, odd->state), 3, "%s: %s", odd->name, odd->state);
-    cr_expect_eq(simulator_stat(w, "send", "calls") - calls, 1, "%s: asked once", odd->name);
+    cr_expect_eq(simulator_stat(w, "send", "calls") - calls, odd->again ? 2 : 1, "%s: requests", odd->name);
     cr_expect_eq(count_state(w, odd->name, "t.enabled"), 3, "%s: nobody is disabled", odd->name);
     snprintf(user, sizeof user, "\"u%s-", odd->name);
     struct outcome_tally tally = {.user = user, .detail = odd->detail};
@@ -241,7 +242,8 @@ static void check_odd_answers(const char *world_name, const struct odd_answer *o
 {
     struct world w;
     open_world(&w, world_name);
-    /* One attempt, and no breaker: each answer is looked at by itself. */
+    /* One attempt, and no breaker: each answer is looked at by itself. A refusal by a provider that answered
+     * nothing else since is not the last word. */
     struct child *dispatcher =
         world_dispatcher(&w, "[fanout]\nsend_attempts = 1\n[provider]\nprovider_failures = 1000\n");
     struct child *reconciler = world_reconciler(&w, NULL);
@@ -297,9 +299,9 @@ Test(cases, fan_08)
          "title\"}",
          UNCONFIRMED, "HTTP 502"},
         {"list500", "{\"status\":500,\"body\":{\"errors\":[{\"code\":\"INTERNAL\",\"message\":\"m\"}]}}",
-         "d.state = 'failed' AND d.error = 'ProviderUnavailable'", "HTTP 500 INTERNAL"},
+         "d.state IN ('sent', 'delivered')", "\"outcome\":\"sent\"", true},
         {"slow429", "{\"status\":429,\"content_type\":\"text/html\",\"body\":\"slow down\"}",
-         "d.state = 'failed' AND d.error = 'RateLimited'", "HTTP 429"}};
+         "d.state IN ('sent', 'delivered')", "\"outcome\":\"sent\"", true}};
     check_odd_answers("fan_08", odd, sizeof odd / sizeof odd[0]);
 }
 
