@@ -216,11 +216,12 @@ static void terminate_sessions(struct chaos *c, int n)
     int64_t killed = 0;
     int rounds = n % 2 == 0 ? 5 : 40;
     for (int i = 0; i < rounds; i++) {
-        killed += world_count(&c->w,
-                              "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity"
-                              " WHERE datname = current_database() AND usename IN ('belfry_dispatcher', 'belfry_reconciler')"
-                              " AND %s",
-                              n % 2 == 0 ? "state LIKE 'idle%'" : "state = 'active'");
+        killed += world_count(
+            &c->w,
+            "SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND usename IN ('belfry_dispatcher', 'belfry_reconciler')"
+            " AND %s",
+            n % 2 == 0 ? "state LIKE 'idle%'" : "state = 'active'");
         world_sleep_ms(n % 2 == 0 ? 200 : 50);
     }
     printf("sessions terminated, %s: %lld\n", n % 2 == 0 ? "idle" : "in mid-transaction", (long long)killed);
