@@ -128,6 +128,8 @@ static void *serve(void *context)
     struct service *service = context;
     for (int fd; (fd = accept(service->fd, NULL, NULL)) >= 0;) {
         bool whole = read_request(service, fd);
+        if (whole) /* before the answer: who has it may look at once */
+            atomic_fetch_add(&service->requests, 1);
         if (whole && service->body != NULL)
             answer(service, fd);
         if (whole && service->idle_closes && read_request(service, fd))
@@ -136,8 +138,6 @@ static void *serve(void *context)
             service->held_fds[atomic_fetch_add(&service->held, 1)] = fd;
         else
             close(fd);
-        if (whole)
-            atomic_fetch_add(&service->requests, 1);
     }
     return NULL;
 }
