@@ -58,7 +58,7 @@ void serve_gone(void *context, struct http_request *request);
 /* One answer of a link; takes its result. */
 void serve_answer(struct serve *serve, struct db_answer *answer);
 /* Requests that wait for a place, or for the database. */
-size_t serve_open(const struct serve *serve);
+size_t serve_pending(const struct serve *serve);
 /* Sends on what waits, and refuses what has waited too long, here or on a link, or cannot be served. */
 void serve_waiting(struct serve *serve);
 

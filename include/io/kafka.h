@@ -155,8 +155,6 @@ MUST_USE enum status kafka_consumer_ask_watermarks(struct kafka_consumer *consum
 /* Partitions of ours that are not read yet, because their broker does not say where they begin and end; they
  * are asked for again by kafka_consumer_poll, which then may block for a second. */
 size_t kafka_consumer_unseated(const struct kafka_consumer *consumer);
-/* True from the moment all brokers were away until one answers again; keep polling. */
-bool kafka_consumer_is_away(const struct kafka_consumer *consumer);
 /* True while a subscribed topic is missing; name it. */
 bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const char **topic);
 /* Why nothing can be read, for /readyz; false: nothing is in the way. */

@@ -56,6 +56,10 @@ struct page_position {
 /* Below zero, zero, above: a is older than b, the same place, newer. */
 int page_position_compare(const struct page_position *a, const struct page_position *b);
 
+/* The last place there can be at or below this one: itself, or for an instant the highest id of the
+ * microsecond before it. */
+struct page_position page_position_last(const struct page_position *at);
+
 /* Which transactions had committed: those below xmin, and those below xmax that are not running. */
 struct page_snapshot {
     uint64_t xmin, xmax;

@@ -217,7 +217,7 @@ static void feed_wait(struct feed *feed)
             wait_ms = links_ms;
     }
     /* Requests under way have deadlines, and so has leaving. */
-    if ((feed->leaving || serve_open(&feed->serve) > 0) && wait_ms > DEADLINE_TICK_MS)
+    if ((feed->leaving || serve_pending(&feed->serve) > 0) && wait_ms > DEADLINE_TICK_MS)
         wait_ms = DEADLINE_TICK_MS;
     (void)poll(fds, POLL_COUNT, wait_ms);
 }
@@ -249,7 +249,7 @@ static bool feed_left(struct feed *feed)
     int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
     if (since_ms >= feed->setup.shutdown_timeout_ms)
         return true;
-    if (serve_open(&feed->serve) > 0)
+    if (serve_pending(&feed->serve) > 0)
         return false;
     return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
 }

@@ -133,7 +133,7 @@ void serve_done(struct serve *serve)
     serve_reset(serve);
 }
 
-size_t serve_open(const struct serve *serve)
+size_t serve_pending(const struct serve *serve)
 {
     return serve->pools[SERVE_PAGES].waiting + serve->pools[SERVE_PRIMARY].waiting + serve->sent_count;
 }

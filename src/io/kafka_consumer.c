@@ -490,11 +490,6 @@ int kafka_consumer_fd(const struct kafka_consumer *consumer)
     return consumer->client.wake_fd;
 }
 
-bool kafka_consumer_is_away(const struct kafka_consumer *consumer)
-{
-    return consumer->client.away;
-}
-
 bool kafka_consumer_topic_missing(const struct kafka_consumer *consumer, const char **topic)
 {
     for (size_t i = 0; i < consumer->topic_count; i++) {

@@ -2,26 +2,27 @@
  * here loses one answer; a mark is there or not, and may be set again. */
 #include "store/item.h"
 
-#include <string.h>
-
 #include "store/sql.h"
 
 enum { PARAMS_BYTES_MAX = 4 * 1024 };
 
+static void item_bind_scope(struct db_params *params, struct span workspace_id, struct span user_id)
+{
+    db_params_init(params, PARAMS_BYTES_MAX);
+    db_params_text(params, workspace_id);
+    db_params_text(params, user_id);
+}
+
 enum status item_send(struct db *db, const struct item_query *query, enum item_mark mark, uint64_t tag,
                       struct fault *fault)
 {
-    static const struct db_statement statements[] = {
-        [ITEM_LOOK] = {"item", sql_item},
-        [ITEM_READ] = {"item_read", sql_item_read},
-        [ITEM_UNREAD] = {"item_unread", sql_item_unread},
-    };
+    static const struct db_statement look = {"item", sql_item}, write = {"item_mark", sql_item_mark};
     struct db_params params;
-    db_params_init(&params, PARAMS_BYTES_MAX);
-    db_params_text(&params, query->workspace_id);
-    db_params_text(&params, query->user_id);
+    item_bind_scope(&params, query->workspace_id, query->user_id);
     db_params_uuid(&params, query->id.bytes);
-    enum status status = db_send(db, &statements[mark], &params, tag, fault);
+    if (mark != ITEM_LOOK)
+        db_params_bool(&params, mark == ITEM_READ);
+    enum status status = db_send(db, mark == ITEM_LOOK ? &look : &write, &params, tag, fault);
     db_params_done(&params);
     return status;
 }
@@ -30,9 +31,7 @@ enum status item_unread_send(struct db *db, const struct item_query *query, uint
 {
     static const struct db_statement statement = {"unread_count", sql_unread_count};
     struct db_params params;
-    db_params_init(&params, PARAMS_BYTES_MAX);
-    db_params_text(&params, query->workspace_id);
-    db_params_text(&params, query->user_id);
+    item_bind_scope(&params, query->workspace_id, query->user_id);
     db_params_int8(&params, ITEM_UNREAD_MAX + 1);
     enum status status = db_send(db, &statement, &params, tag, fault);
     db_params_done(&params);
@@ -52,15 +51,9 @@ enum status item_read_up_to_send(struct db *db, const struct page_query *query,
                                  const struct page_position *up_to, uint64_t tag, struct fault *fault)
 {
     static const struct db_statement statement = {"read_up_to", sql_read_up_to};
-    struct page_position at = *up_to;
+    struct page_position at = page_position_last(up_to);
     struct db_params params;
-    if (at.instant) { /* before every entry of its microsecond: up to the last one of the one before */
-        memset(at.id.bytes, 0xff, sizeof at.id.bytes);
-        at.created_at_us--;
-    }
-    db_params_init(&params, PARAMS_BYTES_MAX);
-    db_params_text(&params, query->workspace_id);
-    db_params_text(&params, query->user_id);
+    item_bind_scope(&params, query->workspace_id, query->user_id);
     db_params_int8(&params, ITEM_MARKED_MAX);
     db_params_time(&params, at.created_at_us);
     db_params_uuid(&params, at.id.bytes);

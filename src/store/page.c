@@ -57,15 +57,25 @@ int page_position_compare(const struct page_position *a, const struct page_posit
     return memcmp(a->id.bytes, b->id.bytes, sizeof a->id.bytes);
 }
 
+struct page_position page_position_last(const struct page_position *at)
+{
+    struct page_position last = *at;
+    if (last.instant) {
+        memset(last.id.bytes, 0xff, sizeof last.id.bytes);
+        last.created_at_us--;
+    }
+    return last;
+}
+
 /* An instant stands between its own entries and those of the microsecond before: below the lowest id there
  * is, or above the highest. */
 static void page_bind_place(const struct page_query *query, struct db_params *params)
 {
     struct page_position at = query->after;
-    if (at.instant) {
-        memset(at.id.bytes, query->newer ? 0xff : 0, sizeof at.id.bytes);
-        at.created_at_us -= query->newer;
-    }
+    if (query->newer)
+        at = page_position_last(&at);
+    else if (at.instant)
+        memset(at.id.bytes, 0, sizeof at.id.bytes);
     db_params_time(params, at.created_at_us);
     db_params_uuid(params, at.id.bytes);
 }
