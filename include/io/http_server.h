@@ -37,11 +37,13 @@ enum {
     HTTP_IDLE_S = 30,
     HTTP_GONE = 499,      /* the status of an exchange whose client left before its reply; on no wire */
     HTTP_HEAD_MS = 10000, /* for a whole head, from its first byte */
-    HTTP_BODY_MS = 30000  /* for a whole body, from the end of its head */
+    HTTP_BODY_MS = 30000, /* for a whole body, from the end of its head */
+    HTTP_STREAM_BYTES = 128 * 1024 /* held of one stream at most, beside 64 KiB of zlib's when it packs */
 };
 
 struct http_server;
 struct http_request;
+struct http_stream;
 
 enum http_method {
     HTTP_GET,
@@ -130,6 +132,8 @@ void http_server_close(struct http_server *server);
 void http_server_quiesce(struct http_server *server);
 /* Connections that are open; with quiesce: wait for 0, or for your deadline. */
 size_t http_server_connections(const struct http_server *server);
+/* Streams that still go out, ended ones too; with quiesce: wait for 0, or for your deadline. */
+size_t http_server_streams(const struct http_server *server);
 
 /* The port in force (listen's may be 0). */
 uint16_t http_server_port(const struct http_server *server);
@@ -165,6 +169,39 @@ struct http_problem {
     size_t field_count;
 };
 void http_request_refuse(struct http_request *request, const struct http_problem *problem);
+
+/* ---- a reply whose length is not known ------------------------------------------------------------------
+ *
+ *     stream = http_request_stream(request, &reply, &handler);
+ *     while (more && http_stream_write(stream, piece) == piece.bytes) …     until it takes less than given;
+ *     then wait for handler.room and go on; http_stream_end, or http_stream_cut when it cannot be whole.
+ *
+ * Chunked, packed with gzip where a body would be. Always holds: HTTP_STREAM_BYTES are held and no more,
+ * however slow the client is; only http_stream_end makes the final chunk, so that what was cut, by whom and
+ * wherever, is an error to every client. http_server_quiesce lets streams end; http_server_close cuts them.
+ */
+
+struct http_stream_handler {
+    /* At least half of the buffer is free again. Called once after each http_stream_write that took less than
+     * it was given, from http_server_run; may write, end or cut. */
+    void (*room)(void *context, struct http_stream *stream);
+    /* The client left, or took nothing for HTTP_IDLE_S, or the server closes. The stream is void when it
+     * returns. Called from http_server_run and http_server_close, never after http_stream_end or _cut. */
+    void (*gone)(void *context, struct http_stream *stream);
+    void *context;
+};
+
+/* Answers with reply's status, content type and fields (its body is not looked at); the request is void
+ * afterwards. NULL: nothing is to be written: the request was a HEAD; or of HTTP/1.0, which could not tell a
+ * cut stream from a whole one (refused: 505 http_version); or the heap is empty (the connection is cut). */
+struct http_stream *http_request_stream(struct http_request *request, const struct http_reply *reply,
+                                        const struct http_stream_handler *handler);
+/* Takes what there is room for; how many bytes that was. */
+MUST_USE size_t http_stream_write(struct http_stream *stream, struct span piece);
+/* That was all: what is held goes out, then the final chunk. The stream is void. */
+void http_stream_end(struct http_stream *stream);
+/* Ends the connection without a final chunk. The stream is void. */
+void http_stream_cut(struct http_stream *stream);
 
 /* Answers 204 to a CORS preflight of an origin of ours; allow is the path's methods. False: it is none, and
  * not answered. */
