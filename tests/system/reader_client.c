@@ -19,6 +19,11 @@ void client_open(struct client *c, const char *name)
 {
     memset(c, 0, sizeof *c);
     world_open(&c->w, name);
+    client_start(c);
+}
+
+void client_start(struct client *c)
+{
     world_database(&c->w);
     world_exec(&c->w,
                "SELECT belfry_set_member('w', u, 'member') FROM unnest(ARRAY['u1', 'u2', 'empty']) AS u");

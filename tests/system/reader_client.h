@@ -18,6 +18,8 @@ struct client {
 };
 
 void client_open(struct client *c, const char *name);
+/* What client_open does after world_open: for a test that first takes a server of its own. */
+void client_start(struct client *c);
 void client_close(struct client *c);
 /* From now on at another reader's base URL. */
 void client_move(struct client *c, const char *base);
