@@ -249,7 +249,7 @@ static bool feed_left(struct feed *feed)
     int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
     if (since_ms >= feed->setup.shutdown_timeout_ms)
         return true;
-    if (serve_pending(&feed->serve) > 0)
+    if (serve_pending(&feed->serve) > 0 || http_server_streams(feed->server) > 0)
         return false;
     return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
 }

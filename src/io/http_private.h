@@ -1,4 +1,5 @@
-/* What the files of the HTTP server share. libmicrohttpd itself is known to http_server.c alone. */
+/* What the files of the HTTP server share. libmicrohttpd itself is known to http_server.c, http_reply.c and
+ * http_stream.c. */
 #ifndef BELFRY_HTTP_PRIVATE_H
 #define BELFRY_HTTP_PRIVATE_H
 
@@ -8,7 +9,28 @@
 enum { HTTP_REQUEST_ID_BYTES = 24, HTTP_KNOWN_HEADERS = HTTP_TRACEPARENT + 1 };
 
 struct MHD_Connection;
+struct MHD_Daemon;
 struct MHD_Response;
+
+struct http_server {
+    struct MHD_Daemon *daemon;
+    struct http_handler handler;
+    struct clock clock;
+    struct http_connection *connections;
+    size_t connection_count;
+    struct http_request *waiting;
+    struct http_stream *streams;
+    size_t stream_count;
+    bool quiesced;
+    bool resumed;     /* a connection: run again before waiting */
+    bool look_around; /* a stream that waited for room may have it */
+    uint16_t port;
+    struct config_list cors_origins;
+    bool gzip;
+    int64_t sweep_at_ms, gone_at_ms;
+    char id_prefix[17];
+    uint32_t next_id;
+};
 
 /* Lives from the request line to the end of the reply. */
 struct http_request {
@@ -28,15 +50,42 @@ struct http_request {
     char *body;
     size_t body_bytes, body_capacity, body_dropped;
     int64_t started_us;
-    bool head_done, too_large, handling, waiting, suspended;
+    bool chunks; /* it is of HTTP/1.1 */
+    bool head_done, too_large, waiting, suspended;
     int status; /* of the reply; 0: none yet */
     size_t reply_bytes;
     struct MHD_Response *response; /* made, not yet queued */
+    struct http_stream *stream;    /* NULL: the reply is none */
 };
+
+/* The library goes on with the request, if it waited: its reply is there, or it has none and is cut. */
+void http_request_release(struct http_request *request);
 
 /* Splits the target into path and parameters. False: a bad escape, too many parameters, or a path that does
  * not begin with '/'; *memory is true when it was the heap. */
 bool http_target_parse(struct http_request *request, bool *memory);
+
+/* ---- http_reply.c ---------------------------------------------------------------------------------------
+ */
+
+/* A reply's body, which is copied, with the fields the server itself adds. NULL: no memory. */
+struct MHD_Response *http_reply_make(struct http_request *request, const struct http_reply *reply);
+/* False: no memory. */
+bool http_reply_add_fields(struct MHD_Response *response, const struct http_request *request,
+                           const struct http_reply *reply, bool gzip);
+
+/* ---- http_stream.c --------------------------------------------------------------------------------------
+ */
+
+/* Tells those that waited for room. */
+void http_streams_tell(struct http_server *server);
+/* Cuts those of which the client left while they had nothing for it. */
+void http_streams_drop_gone(struct http_server *server);
+void http_streams_cut(struct http_server *server);
+/* Bytes that went out. */
+size_t http_stream_sent(const struct http_stream *stream);
+/* The library is done with it; who wrote it is told, unless it was ended or cut. */
+void http_stream_free(struct http_stream *stream);
 
 /* ---- http_head.c ----------------------------------------------------------------------------------------
  */

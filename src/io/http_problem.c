@@ -50,7 +50,8 @@ static const char *title_of(int status)
                   {429, "Too Many Requests"},
                   {431, "Request Header Fields Too Large"},
                   {500, "Internal Server Error"},
-                  {503, "Service Unavailable"}};
+                  {503, "Service Unavailable"},
+                  {505, "HTTP Version Not Supported"}};
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) {
         if (titles[i].status == status)
             return titles[i].title;

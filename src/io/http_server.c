@@ -25,22 +25,6 @@ enum {
     CLOSE_ROUNDS = 20
 };
 
-struct http_server {
-    struct MHD_Daemon *daemon;
-    struct http_handler handler;
-    struct clock clock;
-    struct http_connection *connections;
-    size_t connection_count;
-    struct http_request *waiting;
-    bool quiesced, resumed;
-    uint16_t port;
-    struct config_list cors_origins;
-    bool gzip;
-    int64_t sweep_at_ms, gone_at_ms;
-    char id_prefix[17];
-    uint32_t next_id;
-};
-
 static int64_t now_us(void)
 {
     struct timespec now;
@@ -91,6 +75,7 @@ static void request_free(struct http_request *request)
 {
     if (request->response != NULL)
         MHD_destroy_response(request->response);
+    http_stream_free(request->stream);
     free(request->target);
     free(request->decoded);
     free(request->parameters);
@@ -153,6 +138,8 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
     if (request == NULL)
         return;
     http_connection_await_head(request->connection);
+    if (request->stream != NULL)
+        request->reply_bytes = http_stream_sent(request->stream);
     if (request->status != 0 && server->handler.finished != NULL) {
         const struct http_exchange exchange = {.method = request->method,
                                                .status = request->status,
@@ -187,12 +174,13 @@ static void refuse(struct http_request *request, int status, const char *code, c
 }
 
 /* Sees the whole head before a byte of the body; a refusal here ends the connection after its reply. */
-static void begin(struct http_request *request, const char *method)
+static void begin(struct http_request *request, const char *method, const char *version)
 {
     struct http_head head = {.request = request};
     struct http_problem problem;
     request->head_done = true;
     request->method = http_method_of(method);
+    request->chunks = strncmp(version, "HTTP/1.", 7) == 0 && version[7] != '0';
     request->connection->reading_head = false;
     request->connection->reading_body = true;
     request->connection->head_end_ms = clock_monotonic_ms(&request->server->clock);
@@ -236,64 +224,7 @@ static enum MHD_Result queue(struct http_request *request)
     return result;
 }
 
-static struct MHD_Response *make_body(struct span body)
-{
-    char *copy = malloc(body.bytes + 1);
-    if (copy == NULL)
-        return NULL;
-    if (body.bytes > 0)
-        memcpy(copy, body.at, body.bytes);
-    struct MHD_Response *response = MHD_create_response_from_buffer(body.bytes, copy, MHD_RESPMEM_MUST_FREE);
-    if (response == NULL)
-        free(copy);
-    return response;
-}
-
-static bool add_fields(struct MHD_Response *response, const struct http_field *fields, size_t count)
-{
-    bool good = true;
-    for (size_t i = 0; i < count && good; i++)
-        good = MHD_add_response_header(response, fields[i].name, fields[i].value) == MHD_YES;
-    return good;
-}
-
-/* What the server itself says of a reply. */
-static bool add_own_fields(struct MHD_Response *response, const struct http_request *request,
-                           const char *content_type)
-{
-    struct http_field fields[HTTP_ORIGIN_FIELDS + 4];
-    size_t count = http_origin_fields(request, &request->server->cors_origins, fields);
-    fields[count++] = (struct http_field){"Request-Id", request->id};
-    if (content_type != NULL)
-        fields[count++] = (struct http_field){"Content-Type", content_type};
-    if (request->server->quiesced)
-        fields[count++] = (struct http_field){"Connection", "close"};
-    if (request->server->gzip)
-        fields[count++] = (struct http_field){"Vary", "Accept-Encoding"};
-    return add_fields(response, fields, count);
-}
-
-static struct MHD_Response *make_response(struct http_request *request, const struct http_reply *reply)
-{
-    static const struct http_field coding = {"Content-Encoding", "gzip"};
-    struct buffer packed = {.at = NULL};
-    bool gzip = request->server->gzip &&
-                http_coding_pack(request->headers[HTTP_ACCEPT_ENCODING], reply->body, &packed);
-    struct span body = gzip ? buffer_span(&packed) : reply->body;
-    struct MHD_Response *response = make_body(body);
-    request->reply_bytes = body.bytes;
-    buffer_done(&packed);
-    if (response == NULL)
-        return NULL;
-    if (add_own_fields(response, request, reply->content_type) &&
-        add_fields(response, reply->fields, reply->field_count) && add_fields(response, &coding, gzip))
-        return response;
-    MHD_destroy_response(response);
-    return NULL;
-}
-
-/* The library goes on with the request, if it waited. */
-static void release(struct http_request *request)
+void http_request_release(struct http_request *request)
 {
     waiting_remove(request);
     if (!request->suspended)
@@ -308,17 +239,20 @@ void http_request_reply(struct http_request *request, const struct http_reply *r
 {
     assert(request->status == 0 && reply->status >= 200 && reply->field_count <= HTTP_REPLY_FIELDS_MAX);
     request->status = reply->status;
-    request->response = make_response(request, reply);
-    release(request);
+    request->response = http_reply_make(request, reply);
+    http_request_release(request);
 }
 
 /* A suspended connection is not watched by the library. */
 static void drop_gone(struct http_server *server)
 {
     int64_t now_ms = clock_monotonic_ms(&server->clock);
-    if (server->handler.gone == NULL || now_ms < server->gone_at_ms)
+    if (now_ms < server->gone_at_ms)
         return;
     server->gone_at_ms = now_ms + GONE_MS;
+    http_streams_drop_gone(server);
+    if (server->handler.gone == NULL)
+        return;
     struct http_request *next;
     for (struct http_request *request = server->waiting; request != NULL; request = next) {
         next = request->next;
@@ -326,7 +260,7 @@ static void drop_gone(struct http_server *server)
             continue;
         server->handler.gone(server->handler.context, request);
         request->status = HTTP_GONE; /* without a response: on_access cuts the connection */
-        release(request);
+        http_request_release(request);
     }
 }
 
@@ -337,13 +271,12 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *handle, c
                                  void **own)
 {
     (void)url;
-    (void)version;
     struct http_server *server = context;
     struct http_request *request = *own;
     if (request == NULL)
         return MHD_NO;
     if (!request->head_done) {
-        begin(request, method);
+        begin(request, method, version);
         if (request->status == 0)
             return MHD_YES;
         return request->response == NULL ? MHD_NO : queue(request);
@@ -431,6 +364,7 @@ void http_server_close(struct http_server *server)
     http_server_quiesce(server);
     while (server->waiting != NULL)
         refuse(server->waiting, 503, "unavailable", "The server is leaving.");
+    http_streams_cut(server);
     for (int i = 0; i < CLOSE_ROUNDS; i++)
         (void)MHD_run(server->daemon);
     MHD_stop_daemon(server->daemon);
@@ -441,6 +375,11 @@ void http_server_close(struct http_server *server)
 size_t http_server_connections(const struct http_server *server)
 {
     return server->connection_count;
+}
+
+size_t http_server_streams(const struct http_server *server)
+{
+    return server->stream_count;
 }
 
 uint16_t http_server_port(const struct http_server *server)
@@ -461,7 +400,8 @@ int http_server_wait_ms(struct http_server *server)
     int64_t wait_ms = MHD_get_timeout(server->daemon, &timeout) == MHD_YES ? (int64_t)timeout : -1;
     if (server->connections != NULL && (wait_ms < 0 || wait_ms > SWEEP_MS))
         wait_ms = SWEEP_MS;
-    if (server->waiting != NULL && server->handler.gone != NULL && (wait_ms < 0 || wait_ms > GONE_MS))
+    bool look = server->streams != NULL || (server->waiting != NULL && server->handler.gone != NULL);
+    if (look && (wait_ms < 0 || wait_ms > GONE_MS))
         wait_ms = GONE_MS;
     return (int)wait_ms;
 }
@@ -470,6 +410,7 @@ void http_server_run(struct http_server *server)
 {
     server->resumed = false;
     (void)MHD_run(server->daemon);
+    http_streams_tell(server);
     drop_gone(server);
     sweep(server);
 }

@@ -1,27 +1,16 @@
-/* The server over real sockets on 127.0.0.1, pumped by the test itself: one thread, so every order of events
- * is the test's to choose. */
+/* The server over real sockets: requests, replies, limits and times. */
 #include "io/http_server.h"
 
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/buffer.h"
+#include "http_pump.h"
 
-static int64_t clock_shift_ms;
 static bool notice_gone; /* of the next world */
-
-static int64_t shifted_ms(void *context)
-{
-    (void)context;
-    return clock_monotonic_ms(&clock_system) + clock_shift_ms;
-}
 
 struct world {
     struct http_server *server;
@@ -92,9 +81,7 @@ static void world_open(struct world *world, size_t connections_max)
     struct fault fault;
     memset(world, 0, sizeof *world);
     buffer_init(&world->seen, 1 << 20);
-    clock_shift_ms = 0;
-    struct clock clock = clock_system;
-    clock.monotonic_ms = shifted_ms;
+    struct clock clock = shifted_clock();
     const struct http_server_options options = {
         .listen = {.host = "127.0.0.1"},
         .connections_max = connections_max,
@@ -112,21 +99,12 @@ static void world_close(struct world *world)
 
 static int dial(struct world *world)
 {
-    const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons(http_server_port(world->server)),
-                                        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    cr_assert_geq(fd, 0);
-    (void)connect(fd, (const struct sockaddr *)&address, sizeof address);
-    return fd;
+    return dial_server(world->server);
 }
 
 static void pump(struct world *world, int extra_ms)
 {
-    struct pollfd fd = {http_server_fd(world->server), POLLIN, 0};
-    int wait_ms = http_server_wait_ms(world->server);
-    (void)poll(&fd, 1, wait_ms >= 0 && wait_ms < extra_ms ? wait_ms : extra_ms);
-    http_server_run(world->server);
+    pump_server(world->server, extra_ms);
 }
 
 enum { REPLY_MAX = 256 * 1024 };
