@@ -1,5 +1,5 @@
-/* A server pumped by the test itself over real sockets on 127.0.0.1: one thread, so that every order of events
- * is the test's to choose, and a clock that the test moves on. */
+/* A server pumped by the test itself over real sockets on 127.0.0.1: one thread, so that every order of
+ * events is the test's to choose, and a clock that the test moves on. */
 #ifndef BELFRY_TESTS_HTTP_PUMP_H
 #define BELFRY_TESTS_HTTP_PUMP_H
 
