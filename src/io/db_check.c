@@ -12,7 +12,7 @@ const char db_check_sql[] =
     "SELECT name, setting, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN "
     "('server_encoding',"
     " 'fsync', 'synchronous_commit', 'lock_timeout', 'statement_timeout',"
-    " 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode')"
+    " 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode', 'enable_sort')"
     " UNION ALL SELECT 'recovery', v, v FROM (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'on'"
     " ELSE 'off' END) AS r(v)"
     /* Without it other sessions' transactions are invisible, and settled.bound would run ahead of them. */
@@ -47,7 +47,8 @@ static const struct need needs[] = {
     {"statement_timeout", READER, NULL, NULL, 2000, MEND_ROLE},
     {"idle_in_transaction_session_timeout", WRITERS, NULL, NULL, 20000, MEND_ROLE},
     {"jit", WRITERS | READER, "off", NULL, 0, MEND_ROLE},
-    {"plan_cache_mode", WRITERS, "force_generic_plan", NULL, 0, MEND_ROLE},
+    {"plan_cache_mode", WRITERS | READER, "force_generic_plan", NULL, 0, MEND_ROLE},
+    {"enable_sort", READER, "off", NULL, 0, MEND_ROLE}, /* sql/schema/011_reader_plans.sql */
     {"pg_read_all_stats", RECONCILER, "on", NULL, 0, MEND_MEMBER},
 };
 
