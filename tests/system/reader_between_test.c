@@ -11,7 +11,7 @@
  * upwards from the last one hfd nlj trp. */
 static const char rows[] = "bdfhjlnprt";
 
-enum { ROWS = sizeof rows - 1, LIMIT = 3, PAGES = 3, LETTERS_MAX = 64, SQL_MAX = 512 };
+enum { ROWS = sizeof rows - 1, LIMIT = 3, PAGES = 3, LETTERS = 26, LETTERS_MAX = 64, SQL_MAX = 512 };
 
 enum event { DELETED, INSERTED, LATE };
 static const char *const event_names[] = {"deleted", "inserted", "late"};
@@ -70,7 +70,8 @@ static void change(struct walk *walk, struct db *late)
         late_commit(late);
         bound_at_letter(walk->c, cell, '\0');
     }
-    for (char letter = 'a'; letter <= 'z'; letter++) {
+    for (int i = 0; i < LETTERS; i++) {
+        char letter = (char)('a' + i);
         bool touched = strchr(cell->touched, letter) != NULL;
         if (cell->event == DELETED ? strchr(rows, letter) != NULL && !touched
                                    : strchr(rows, letter) != NULL || (touched && !cell->boundary))
@@ -156,7 +157,7 @@ static void work_out(const struct cell *cell, char place, char *expected)
     size_t at = 0;
     /* A bound among rows of one instant stands before all of them: the bottom row comes once more. */
     bool again = cell->event == LATE && cell->ties;
-    for (int i = 0; i < 26; i++) {
+    for (int i = 0; i < LETTERS; i++) {
         char letter = (char)(cell->newer ? 'a' + i : 'z' - i);
         bool row = strchr(rows, letter) != NULL, touched = strchr(cell->touched, letter) != NULL;
         bool shown = row && !(cell->newer && letter == rows[0] && !again);
@@ -176,7 +177,8 @@ static void check_catch_up(struct walk *walk)
 {
     char expected[LETTERS_MAX], from = walk->cell->touched[0];
     size_t at = 0;
-    for (char letter = 'a'; letter <= 'z'; letter++) {
+    for (int i = 0; i < LETTERS; i++) {
+        char letter = (char)('a' + i);
         bool touched = letter == from;
         bool above = walk->cell->ties || letter > (from < rows[ROWS - 1] ? from : rows[ROWS - 1]);
         if (touched ? !walk->cell->boundary : above && strchr(rows, letter) != NULL)
@@ -213,15 +215,17 @@ static void walk_cell(struct client *c, const struct cell *cell, int number)
         insert_sql(cell, cell->touched, sql);
         late = late_open(c, sql);
     }
-    bound_at_letter(c, cell, cell->event == LATE ? cell->touched[0] : '\0');
+    char held = cell->event == LATE ? cell->touched[0] : (char)0;
+    bound_at_letter(c, cell, held);
     go_to_start(&walk);
     int page = cell->newer ? 0 : 1;
-    char place = cell->newer ? rows[0] : '\0';
+    char place = cell->newer ? rows[0] : (char)0;
     bool ended = false;
     while (!ended) {
         if (page == cell->page) {
             size_t count = strlen(walk.shown);
-            place = count > 0 ? walk.shown[count - 1] : place;
+            if (count > 0)
+                place = walk.shown[count - 1];
             change(&walk, late);
         }
         bool turn = page == cell->page;
