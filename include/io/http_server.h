@@ -12,10 +12,12 @@
  * dies with http_server_close. A request is void once it was replied to.
  *
  * Limits (contracts/reader-api.md): request line and head 16 KiB (414, 431), body 64 KiB (413), idle 30 s,
- * the whole head within 10 s of its first byte, max_connections (more wait in the listen queue). Strict for
- * clients; a second Content-Length, or one beside Transfer-Encoding, is refused with 400 and the connection
- * closed. Every answer carries Request-Id. What the server refuses itself is problem+json too where a head
- * was read. */
+ * the whole head within 10 s of its first byte, of a reply 32 KiB taken every 30 s, max_connections (more
+ * wait in the listen queue). What two readers of the same bytes could understand differently is refused with
+ * 400 and the connection closed: a second Content-Length, or one beside Transfer-Encoding, a line that is
+ * folded or ends without CRLF, control characters, a doubled Host or Authorization, a broken percent code or
+ * %00 in the target. Every answer carries Request-Id. What the server refuses itself is problem+json too
+ * where a head was read. */
 #ifndef BELFRY_IO_HTTP_SERVER_H
 #define BELFRY_IO_HTTP_SERVER_H
 
@@ -33,11 +35,14 @@ enum {
     HTTP_BODY_BYTES_MAX = 64 * 1024,
     HTTP_PARAMETERS_MAX = 64, /* in a query: more are 400 invalid_parameter */
     HTTP_REPLY_FIELDS_MAX = 16,
+    HTTP_IDEMPOTENCY_KEY_MAX = 255,
     HTTP_ORIGINS_MAX = 64,
     HTTP_IDLE_S = 30,
     HTTP_GONE = 499,      /* the status of an exchange whose client left before its reply; on no wire */
     HTTP_HEAD_MS = 10000, /* for a whole head, from its first byte */
     HTTP_BODY_MS = 30000, /* for a whole body, from the end of its head */
+    HTTP_TAKE_BYTES = 32 * 1024, /* of a reply that a client must take in HTTP_TAKE_MS, while there are any */
+    HTTP_TAKE_MS = 30000,
     HTTP_STREAM_BYTES = 128 * 1024 /* held of one stream at most, beside 64 KiB of zlib's when it packs */
 };
 
@@ -56,20 +61,19 @@ enum http_method {
     HTTP_OTHER
 };
 
-/* The request headers a handler may ask for. */
+/* The request headers a handler may ask for; no other is read, but for those that say where a request ends.
+ * Each has a grammar of its own, judged by who reads it (SECURITY.md has the list). */
 enum http_header {
     HTTP_ACCEPT_ENCODING,
     HTTP_ACCESS_CONTROL_REQUEST_METHOD,
     HTTP_AUTHORIZATION,
-    HTTP_CONTENT_TYPE,
-    HTTP_IDEMPOTENCY_KEY,
+    HTTP_IDEMPOTENCY_KEY, /* 1 to HTTP_IDEMPOTENCY_KEY_MAX visible ASCII characters */
     HTTP_IF_NONE_MATCH,
-    HTTP_ORIGIN,
-    HTTP_TRACEPARENT
+    HTTP_ORIGIN
 };
 
 struct http_parameter {
-    struct span name, value; /* percent-decoded, '+' is a blank; may hold any byte */
+    struct span name, value; /* percent-decoded, '+' is a blank; may hold any byte but NUL */
 };
 
 struct http_field {
@@ -149,7 +153,7 @@ enum http_method http_request_method(const struct http_request *request);
 struct span http_request_path(const struct http_request *request);
 /* The decoded query in order, repeats kept. */
 const struct http_parameter *http_request_parameters(const struct http_request *request, size_t *count);
-/* at NULL when it was not sent; the first one when it came more than once. */
+/* at NULL when it was not sent; of the two that are lists (Accept-Encoding, If-None-Match) the first line. */
 struct span http_request_header(const struct http_request *request, enum http_header header);
 struct span http_request_body(const struct http_request *request);
 /* 24 lower-case hex digits, unique; also in the reply's Request-Id. */

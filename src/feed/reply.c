@@ -220,7 +220,7 @@ int reply_refuse(struct http_request *request, const struct fault *fault)
         fields[count++] = (struct http_field){"WWW-Authenticate", code->challenge};
     if (code->status == 405)
         fields[count++] = (struct http_field){"Allow", fault->field};
-    if (code->status == 503) {
+    if (code->status == 503 || code->status == 429) {
         snprintf(retry_after, sizeof retry_after, "%d", REPLY_RETRY_AFTER_S);
         fields[count++] = (struct http_field){"Retry-After", retry_after};
     }

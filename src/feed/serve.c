@@ -35,8 +35,9 @@ enum {
 enum { STAGE_WAIT, STAGE_PAGE };
 static const char *const metric_stages[] = {"wait", "page", NULL};
 
-static const char *const metric_statuses[] = {"200", "204", "304", "400", "401", "403", "404",   "405", "410",
-                                              "413", "414", "431", "499", "500", "503", "other", NULL};
+static const char *const metric_statuses[] = {"200", "202", "204", "304", "400",   "401", "403", "404",
+                                              "405", "409", "410", "413", "414",   "422", "429", "431",
+                                              "499", "500", "503", "505", "other", NULL};
 static const char *const metric_codes[] = {"invalid_parameter", "unknown_parameter",  "repeated_parameter",
                                            "invalid_body",      "invalid_cursor",     "cursor_unsupported",
                                            "cursor_mismatch",   "cursor_expired",     "token_missing",

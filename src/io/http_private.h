@@ -6,7 +6,7 @@
 #include "base/buffer.h"
 #include "io/http_server.h"
 
-enum { HTTP_REQUEST_ID_BYTES = 24, HTTP_KNOWN_HEADERS = HTTP_TRACEPARENT + 1 };
+enum { HTTP_REQUEST_ID_BYTES = 24, HTTP_KNOWN_HEADERS = HTTP_ORIGIN + 1 };
 
 struct MHD_Connection;
 struct MHD_Daemon;
@@ -93,30 +93,36 @@ void http_stream_free(struct http_stream *stream);
 struct http_head {
     struct http_request *request; /* known headers are put into it */
     size_t bytes;
-    unsigned lengths, encodings; /* Content-Length and Transfer-Encoding fields */
-    bool foreign_coding;         /* one that is not chunked: the library would read to the end of time */
-    bool bad_name;               /* "Content-Length : 3" is no Content-Length to the library */
+    unsigned lengths, encodings, hosts; /* Content-Length, Transfer-Encoding and Host fields */
+    bool foreign_coding; /* one that is not chunked: the library would read to the end of time */
     uint64_t length;
+    const char *flaw;       /* the first line that cannot be taken, why; NULL: none */
+    const char *flaw_field; /* the known header it was; or NULL */
+    bool flaw_repeated;
 };
 
 enum http_method http_method_of(const char *name);
-/* One field, its texts with a NUL behind them; value.at may be NULL. The spans must live as long as the
- * request. */
+/* One field, its texts with a NUL behind them. The spans must live as long as the request. */
 void http_head_add(struct http_head *head, struct span name, struct span value);
+/* Something is wrong with the head; the first one counts. */
+void http_head_flaw(struct http_head *head, const char *why);
 /* Parses the target too. False: to be refused with this. */
 bool http_head_check(const struct http_head *head, size_t method_bytes, struct http_problem *problem);
 
 /* ---- http_connections.c ---------------------------------------------------------------------------------
  */
 
-/* One TCP connection. While it reads a head or a body, it is watched how long that takes. */
+/* One TCP connection. While it reads a head or a body, or sends a reply, it is watched how long that takes.
+ */
 struct http_connection {
     struct http_connection *next, *previous;
     int fd;
-    bool reading_head, reading_body;
+    bool reading_head, reading_body, replying;
     int64_t head_end_ms;
     uint64_t bytes_before; /* received before this head */
     int64_t first_byte_ms; /* 0: none of this head seen yet */
+    int64_t taking_ms;     /* since when what the client takes is counted; 0: nothing is there for it */
+    uint64_t taken_before; /* acknowledged at that time */
 };
 
 /* NULL: no memory. */
@@ -125,7 +131,8 @@ void http_connection_remove(struct http_connection **list,
                             struct http_connection *connection); /* and frees */
 /* A request is done: the next head may come. */
 void http_connection_await_head(struct http_connection *connection);
-/* Shuts down those whose head began, or whose body, and did not end within HTTP_HEAD_MS, HTTP_BODY_MS. */
+/* Shuts down those whose head began, or whose body, and did not end within HTTP_HEAD_MS, HTTP_BODY_MS, and
+ * those that take a reply more slowly than HTTP_TAKE_BYTES in HTTP_TAKE_MS. */
 void http_connections_cut_late(struct http_connection *list, int64_t now_ms);
 
 /* The other side closed, or reset, and left no byte unread. */

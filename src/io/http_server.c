@@ -158,12 +158,33 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
 /* ---- the head --------------------------------------------------------------------------------------------
  */
 
+/* The library parses in place: a NUL where the colon was, and two where CRLF was. A folded line's name it
+ * moves away, with the fold behind it ("Content-Length: 44", " x" becomes Content-Lengthx: no length at all),
+ * and a bare LF, or a NUL in the value, leaves one NUL only. A newer library that does otherwise fails our
+ * tests and refuses; it lets nothing in. value ends with a NUL and is followed by another line. */
+static bool is_one_line(struct span name, struct span value)
+{
+    const char *at = name.at + name.bytes;
+    if (value.at <= at || value.at - at > HTTP_HEAD_BYTES_MAX)
+        return false;
+    for (at++; at < value.at; at++) {
+        if (*at != ' ' && *at != '\t')
+            return false;
+    }
+    return value.at[value.bytes + 1] == '\0';
+}
+
 /* The library's signature. NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const char *name, size_t name_bytes,
                                  const char *value, size_t value_bytes)
 {
     (void)kind;
-    http_head_add(context, (struct span){name, name_bytes}, (struct span){value, value_bytes});
+    struct http_head *head = context;
+    struct span name_text = {name, name_bytes}, value_text = {value, value_bytes};
+    if (value == NULL || !is_one_line(name_text, value_text))
+        http_head_flaw(head, "A header is not one line that ends with CRLF.");
+    else
+        http_head_add(head, name_text, value_text);
     return MHD_YES;
 }
 
@@ -217,6 +238,7 @@ static bool take_body(struct http_request *request, const char *bytes, size_t co
 
 static enum MHD_Result queue(struct http_request *request)
 {
+    request->connection->replying = true;
     enum MHD_Result result =
         MHD_queue_response(request->handle, (unsigned)request->status, request->response);
     MHD_destroy_response(request->response);

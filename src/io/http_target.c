@@ -29,6 +29,21 @@ bool http_percent_decode(struct span component, bool plus_is_blank, char *out, s
     return true;
 }
 
+/* What no client needs and proxies differ in: control characters and blanks, a broken percent code, %00. */
+static bool is_readable(struct span target)
+{
+    for (size_t i = 0; i < target.bytes; i++) {
+        if ((unsigned char)target.at[i] <= ' ' || target.at[i] == 0x7f)
+            return false;
+        if (target.at[i] != '%')
+            continue;
+        if (target.bytes - i < 3 || hex_value(target.at[i + 1]) < 0 || hex_value(target.at[i + 2]) < 0 ||
+            memcmp(target.at + i + 1, "00", 2) == 0)
+            return false;
+    }
+    return true;
+}
+
 /* http://host/path as a client may send to any server: what stands behind the authority. */
 static struct span skip_authority(struct span target)
 {
@@ -78,7 +93,7 @@ bool http_target_parse(struct http_request *request, bool *memory)
 {
     struct span target = skip_authority((struct span){request->target, request->target_bytes});
     *memory = false;
-    if (target.bytes == 0 || target.at[0] != '/')
+    if (target.bytes == 0 || target.at[0] != '/' || !is_readable(target))
         return false;
     const char *mark = memchr(target.at, '?', target.bytes);
     request->path = (struct span){target.at, mark == NULL ? target.bytes : (size_t)(mark - target.at)};

@@ -207,7 +207,6 @@ Test(cases, rdr_01)
         {"limit=5%20", 20},
         {"limit=0x10", 20},
         {"limit=%D9%A3", 20},
-        {"limit=5%00", 20},
         {"limit=0", 20},
         {"limit=1e1", 20},
         {"limit=1", 1},

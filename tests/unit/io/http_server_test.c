@@ -166,8 +166,10 @@ Test(http_server, requests_and_replies)
         {"GET /a%2Fb?x=1&x=2&y=a+b%26&&z&w=" HOST "\r\n", 200,
          "0 /a%2Fb <x>=<1> <x>=<2> <y>=<a b&> <z>=<> <w>=<> body=0", false},
         {"GET http://h/p?q=1" HOST "\r\n", 200, "0 /p <q>=<1> body=0", false},
-        {"GET /" HOST "Authorization: Bearer abc\r\nauthorization: second\r\n\r\n", 200,
+        {"GET /" HOST "Authorization:Bearer abc\r\n\r\n", 200, "auth=Bearer abc body=0", false},
+        {"GET /" HOST "X:\r\nX: \t a b \xc3\xa9\r\nAuthorization: \t Bearer abc\r\n\r\n", 200,
          "auth=Bearer abc body=0", false},
+        {"GET /" HOST "Accept-Encoding: gzip\r\nAccept-Encoding: br\r\n\r\n", 200, "body=0", false},
         {"POST /p" HOST "Content-Length: 5\r\n\r\nhello", 200, "2 /p body=5", false},
         {"POST /p" HOST "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n", 200,
          "2 /p body=5", false},
@@ -179,6 +181,14 @@ Test(http_server, requests_and_replies)
          false},
         {"GET /x?a=%4" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
         {"GET /x?a=%zz" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /x%" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /%gg" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /x%00y" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /x?a=%00" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /x?%00=b" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /a\rb" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /a\tb" HOST "\r\n", 400, "\"code\":\"invalid_parameter\"", true},
+        {"GET /%30%0A" HOST "\r\n", 200, "0 /%30%0A body=0", false},
         {"POST /p" HOST "Content-Length: 5\r\nContent-Length: 5\r\n\r\nhello", 400, "said more than once",
          true},
         {"POST /p" HOST "Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello", 400, "said more than once",
@@ -564,6 +574,49 @@ Test(http_server, bodies_whose_end_is_in_doubt_are_refused)
         cr_expect(ask(&world, request, (size_t)bytes, reply), "%s: the connection goes on", fields[i]);
         cr_expect_eq(strncmp(reply, "HTTP/1.1 400 ", 13), 0, "%s: %s", fields[i], reply);
     }
+    cr_expect_eq(world.handled, 0);
+    world_close(&world);
+    free(reply);
+}
+
+/* What the library lets through, or hides: the line that says which. */
+Test(http_server, heads_that_can_be_read_in_two_ways_are_refused)
+{
+    static const struct {
+        const char *fields, *text; /* the whole head behind the request line */
+    } cases[] = {
+        {"Host: x\r\nX: a\rb\r\n\r\n", "control character"},
+        {"Host: x\r\nX: a\r\r\n\r\n", "control character"},
+        {"Host: x\r\nX: a\x01\r\n\r\n", "control character"},
+        {"Host: x\r\nX: a\x7f\r\n\r\n", "control character"},
+        {"Host: x\r\nX: a\r\n b\r\n\r\n", "one line"},
+        {"Host: x\r\nX: a\r\n\tb\r\nY: c\r\n\r\n", "one line"},
+        {"Host: x\r\nContent-Length: 36\r\n x\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n", "one line"},
+        {"Host: x\r\nTransfer-Encoding: chun\r\n ked\r\n\r\n", "one line"},
+        {"Host: x\nX: a\r\n\r\n", "one line"},
+        {"Host: x\r\nX: a\nY: b\r\n\r\n", "one line"},
+        {"Host: x\r\nHost: x\r\n\r\n", "more than one Host"},
+        {"Host: x\r\nX{}: a\r\n\r\n", "name cannot be read"},
+        {"Host: x\r\nIdempotency-Key: a b\r\n\r\n", "\"parameter\":\"Idempotency-Key\""},
+        {"Host: x\r\nIdempotency-Key:\r\n\r\n", "\"parameter\":\"Idempotency-Key\""},
+        {"Host: x\r\nIdempotency-Key: \xc3\xa9\r\n\r\n", "\"parameter\":\"Idempotency-Key\""},
+        {"Host: x\r\nIdempotency-Key: a\r\nIdempotency-Key: a\r\n\r\n", "\"code\":\"repeated_parameter\""},
+        {"Host: x\r\nAuthorization: a\r\nAUTHORIZATION: b\r\n\r\n", "\"parameter\":\"Authorization\""},
+        {"Host: x\r\nOrigin: a\r\nOrigin: b\r\n\r\n", "\"parameter\":\"Origin\""},
+        {"Host: x\r\nAccess-Control-Request-Method: G/T\r\n\r\n", "\"code\":\"invalid_parameter\""},
+    };
+    struct world world;
+    char request[512], *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int bytes = snprintf(request, sizeof request, "GET /p HTTP/1.1\r\n%s", cases[i].fields);
+        cr_expect(ask(&world, request, (size_t)bytes, reply), "case %zu: the connection goes on", i);
+        cr_expect_eq(strncmp(reply, "HTTP/1.1 400 ", 13), 0, "case %zu: %s", i, reply);
+        cr_expect_not_null(strstr(reply, cases[i].text), "case %zu: %s", i, reply);
+    }
+    static const char with_nul[] = "GET /p" HOST "X: a\0b\r\n\r\n";
+    cr_expect(ask(&world, with_nul, sizeof with_nul - 1, reply));
+    cr_expect_not_null(strstr(reply, "one line"), "%s", reply);
     cr_expect_eq(world.handled, 0);
     world_close(&world);
     free(reply);

@@ -100,13 +100,18 @@ static void world_open(struct world *world, size_t total, bool gzip)
     cr_assert_eq(http_server_open(&options, &world->server, &fault), ST_OK, "%s", fault.text);
 }
 
-static int ask(struct world *world, const char *request)
+static int ask_with(struct world *world, const char *request, int receive_bytes)
 {
-    int fd = dial_server(world->server);
+    int fd = dial_server_with(world->server, receive_bytes);
     for (int i = 0; i < 3; i++)
         pump_server(world->server, 2);
     cr_assert_gt(send(fd, request, strlen(request), MSG_NOSIGNAL), 0);
     return fd;
+}
+
+static int ask(struct world *world, const char *request)
+{
+    return ask_with(world, request, 0);
 }
 
 /* What the client got of its connection. */
@@ -280,6 +285,34 @@ Test(http_stream, is_cut_also_while_the_client_takes_nothing)
     cr_expect_eq(world.gone, 0);
     close(fd);
     http_server_close(world.server);
+}
+
+/* The library calls it no idler: some bytes now and then. */
+Test(http_stream, is_cut_when_the_client_takes_it_too_slowly)
+{
+    static const size_t takes[] = {500, 20000}; /* bytes a second */
+    for (size_t i = 0; i < 2; i++) {
+        struct world world;
+        static char bytes[20000];
+        size_t taken = 0;
+        int second = 0;
+        world_open(&world, (size_t)1 << 40, false);
+        int fd = ask_with(&world, "GET /s" HOST "\r\n", 4096);
+        for (; second < 120 && world.gone == 0; second++) {
+            clock_shift_ms += 1000;
+            for (int j = 0; j < 4; j++) {
+                ssize_t count = recv(fd, bytes, takes[i] / 4, 0);
+                taken += count > 0 ? (size_t)count : 0;
+                pump_server(world.server, 1);
+            }
+        }
+        printf("http_stream: %zu bytes a second: %s after %d s, %zu bytes read\n", takes[i],
+               world.gone == 1 ? "cut" : "not cut", second, taken);
+        cr_expect_eq(world.gone, takes[i] < HTTP_TAKE_BYTES / 30 ? 1 : 0);
+        cr_expect_geq(second, HTTP_TAKE_MS / 1000);
+        close(fd);
+        http_server_close(world.server);
+    }
 }
 
 /* A writer that waits for its rows: the client's leaving is seen although nothing is sent. */
