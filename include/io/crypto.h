@@ -2,9 +2,8 @@
  * OpenSSL 3 stays in src/io/crypto*.c.
  *
  * Digests are over a list of spans, as if they were one: nothing has to be copied together first, and there
- * is no state between calls. All functions are thread safe. That SHA-256 and HMAC work at all is asked once,
- * at start, by crypto_check; later they can only fail for want of memory, and then the process aborts: going
- * on with a wrong digest would store wrong keys. */
+ * is no state between calls. All functions are thread safe. That SHA-256 and HMAC are right is asked once, at
+ * start, by crypto_check; they allocate nothing and cannot fail. */
 #ifndef BELFRY_IO_CRYPTO_H
 #define BELFRY_IO_CRYPTO_H
 
@@ -21,8 +20,7 @@ enum {
     CRYPTO_KEY_MAX = 128
 };
 
-/* Known answers of SHA-256 and HMAC-SHA-256. ST_FATAL "crypto": this OpenSSL is configured so that it cannot.
- */
+/* Known answers of SHA-256 and HMAC-SHA-256. ST_FATAL "crypto": this OpenSSL gets them wrong. */
 MUST_USE enum status crypto_check(struct fault *fault);
 
 void crypto_sha256(const struct span *parts, size_t count, unsigned char digest[CRYPTO_SHA256_BYTES]);
