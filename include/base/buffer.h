@@ -23,11 +23,20 @@ void buffer_reset(struct buffer *buffer);
 void buffer_add(struct buffer *buffer, const void *bytes, size_t count);
 void buffer_add_text(struct buffer *buffer, const char *text);
 void buffer_add_span(struct buffer *buffer, struct span span);
-void buffer_add_byte(struct buffer *buffer, char byte);
 void buffer_printf(struct buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Makes room for count more bytes and returns where they go; the caller then raises buffer->bytes.
  * NULL when past the limit. */
 char *buffer_reserve(struct buffer *buffer, size_t count);
+
+static inline void buffer_add_byte(struct buffer *buffer, char byte)
+{
+    if (buffer->failed || buffer->capacity - buffer->bytes < 2) {
+        buffer_add(buffer, &byte, 1);
+        return;
+    }
+    buffer->at[buffer->bytes++] = byte;
+    buffer->at[buffer->bytes] = '\0';
+}
 
 static inline struct span buffer_span(const struct buffer *buffer)
 {

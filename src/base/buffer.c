@@ -70,11 +70,6 @@ void buffer_add_span(struct buffer *buffer, struct span span)
     buffer_add(buffer, span.at, span.bytes);
 }
 
-void buffer_add_byte(struct buffer *buffer, char byte)
-{
-    buffer_add(buffer, &byte, 1);
-}
-
 void buffer_printf(struct buffer *buffer, const char *format, ...)
 {
     va_list args, again;

@@ -2,18 +2,37 @@
  * and valid UTF-8, whatever bytes came in. */
 #include "wire/json_out.h"
 
+#include <string.h>
+
 #include "base/utf8.h"
 #include "model/timestamp.h"
+
+/* Of eight bytes, read as one number: whether one is a control, a quote, a backslash or beyond ASCII. Each
+ * subtraction sets a byte's top bit where the byte is below what is taken from it. */
+static bool needs_a_look(uint64_t eight)
+{
+    const uint64_t ones = 0x0101010101010101, tops = 0x8080808080808080;
+    uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
+    return ((eight | (eight - ones * 0x20) | (quote - ones) | (backslash - ones)) & tops) != 0;
+}
 
 /* Bytes from the start of `text` that go out as they are. */
 static size_t plain_bytes(struct span text)
 {
     size_t count = 0;
     while (count < text.bytes) {
-        unsigned char c = (unsigned char)text.at[count];
+        uint64_t eight;
+        struct span rest = {.at = text.at + count, .bytes = text.bytes - count};
+        if (rest.bytes >= sizeof eight) {
+            memcpy(&eight, rest.at, sizeof eight);
+            if (!needs_a_look(eight)) {
+                count += sizeof eight;
+                continue;
+            }
+        }
+        unsigned char c = (unsigned char)*rest.at;
         if (c < 0x20 || c == '"' || c == '\\')
             break;
-        struct span rest = {.at = text.at + count, .bytes = text.bytes - count};
         size_t length = c < 0x80 ? 1 : utf8_character_bytes(rest);
         if (length == 0)
             break;
@@ -61,9 +80,14 @@ void json_out_string_or_null(struct buffer *buffer, struct span text)
 
 void json_out_name(struct buffer *buffer, const char *name)
 {
-    buffer_add_byte(buffer, '"');
-    buffer_add_text(buffer, name);
-    buffer_add(buffer, "\":", 2);
+    size_t bytes = strlen(name);
+    char *at = buffer_reserve(buffer, bytes + 3);
+    if (at == NULL)
+        return;
+    at[0] = '"';
+    memcpy(at + 1, name, bytes + 1);
+    memcpy(at + 1 + bytes, "\":", 3); /* and its NUL */
+    buffer->bytes += bytes + 3;
 }
 
 void json_out_int(struct buffer *buffer, int64_t value)

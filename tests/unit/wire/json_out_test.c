@@ -2,6 +2,7 @@
 #include "wire/json_out.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
 
 static struct buffer out;
@@ -48,6 +49,30 @@ Test(json_out, strings)
         json_out_string(&out, (struct span){rows[i].text, rows[i].bytes});
         cr_assert_str_eq(out.at, rows[i].json, "row %zu", i);
     }
+}
+
+/* Eight bytes are looked at at once: what a byte becomes must not depend on where it stands. */
+Test(json_out, each_byte_at_each_place)
+{
+    enum { BYTES = 19, SEEN = 256 * BYTES };
+    int seen = 0;
+    for (int byte = 0; byte < 256; byte++) {
+        char alone[16], text[BYTES], expected[BYTES + 16];
+        char one = (char)byte;
+        buffer_reset(&out);
+        json_out_string(&out, (struct span){&one, 1});
+        snprintf(alone, sizeof alone, "%.*s", (int)out.bytes - 2, out.at + 1);
+        for (int place = 0; place < BYTES; place++, seen++) {
+            memset(text, 'x', sizeof text);
+            text[place] = one;
+            snprintf(expected, sizeof expected, "\"%.*s%s%.*s\"", place, "xxxxxxxxxxxxxxxxxxx", alone,
+                     BYTES - 1 - place, "xxxxxxxxxxxxxxxxxxx");
+            buffer_reset(&out);
+            json_out_string(&out, (struct span){text, sizeof text});
+            cr_assert_str_eq(out.at, expected, "byte %d at %d", byte, place);
+        }
+    }
+    cr_assert_eq(seen, SEEN);
 }
 
 Test(json_out, numbers_ids_instants)
