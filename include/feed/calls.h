@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 #include "base/status.h"
+#include "feed/feeds.h"
 #include "feed/keys.h"
 #include "feed/parameters.h"
 #include "feed/reply.h"
@@ -23,6 +24,7 @@ struct asked {
     struct http_request *request; /* NULL: answered already, for it took too long */
     const struct call *call;
     struct route route;
+    const struct feeds_entry *feed; /* of the route; the built-in one where that names none */
     struct jwt_claims claims;
     union {              /* by the call; spans into this struct and the request */
         struct ask page; /* of a page, and of `read up to` */
@@ -48,5 +50,8 @@ struct call {
 /* ST_REJECT: not_found where there is no such path, method_not_allowed (field: what the path allows). */
 MUST_USE enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
                                 struct fault *fault);
+
+/* The refusal of who may not read: not_a_member or role_required. Always ST_REJECT. */
+MUST_USE enum status calls_refuse_access(enum page_access access, struct fault *fault);
 
 #endif

@@ -3,9 +3,9 @@
  *
  * What the contract's "snapshot" field of a cursor carries: under live nothing, or, where the place stands
  * below an entry that was shown already (the head page's prev_cursor, held back by the bound), that entry's
- * created_at i64 and id, 24 bytes: `read up to here` means it. Under boundary: u8 whether those 24 bytes
- * follow · they · xmin u64 · xmax - xmin, then each running transaction's distance from the one before (the
- * first: from xmin), as LEB128. */
+ * created_at i64 and id (uuid: 16 bytes, bigint: 8, text: u16 length + bytes): `read up to here` means it.
+ * Under boundary: u8 whether that entry follows · it · xmin u64 · xmax - xmin, then each running
+ * transaction's distance from the one before (the first: from xmin), as LEB128. */
 #ifndef BELFRY_FEED_CURSORS_H
 #define BELFRY_FEED_CURSORS_H
 
@@ -30,12 +30,14 @@ struct cursors_place {
     int64_t issued_at_us;
 };
 
-/* text holds CURSOR_TEXT_MAX + 1 bytes. ST_REJECT: it does not fit. */
-MUST_USE enum status cursors_write(const struct cursors_place *place, const struct cursor_keys *keys,
-                                   char *text, struct fault *fault);
-/* A cursor that was decoded. ST_REJECT cursor_unsupported: of an export, or of another kind of id. */
-MUST_USE enum status cursors_read(const struct cursor *cursor, struct cursors_place *place,
-                                  struct fault *fault);
+/* A cursor of the feed of this name. text holds CURSOR_TEXT_MAX + 1 bytes. ST_REJECT: it does not fit, which
+ * a snapshot of store/page.h's maxima always does. */
+MUST_USE enum status cursors_write(const char *feed, const struct cursors_place *place,
+                                   const struct cursor_keys *keys, char *text, struct fault *fault);
+/* A cursor that was decoded, of a feed with ids of this type. ST_REJECT cursor_unsupported: of an export, or
+ * of another kind of id. */
+MUST_USE enum status cursors_read(const struct cursor *cursor, enum source_type id_type,
+                                  struct cursors_place *place, struct fault *fault);
 
 /* Up to where `everything I was shown` goes: the newest of the place's two positions. */
 struct page_position cursors_up_to(const struct cursors_place *place);

@@ -33,8 +33,8 @@ struct ask {
 };
 
 /* ST_REJECT: fault.code is the code for the client (invalid_parameter, unknown_parameter, repeated_parameter,
- * invalid_cursor, cursor_unsupported, cursor_mismatch, cursor_expired), fault.field the parameter's name,
- * fault.text the detail. Nothing of a cursor is in one. */
+ * invalid_cursor, cursor_unsupported, cursor_mismatch, cursor_expired, contract_not_offered), fault.field the
+ * parameter's name, fault.text the detail. Nothing of a cursor is in one. */
 MUST_USE enum status parameters_read(const struct parameters_input *input, struct ask *ask,
                                      struct fault *fault);
 

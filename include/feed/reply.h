@@ -5,6 +5,7 @@
 #include "base/buffer.h"
 #include "base/status.h"
 #include "feed/parameters.h"
+#include "feed/rows.h"
 #include "io/http_server.h"
 #include "store/page.h"
 
@@ -16,17 +17,16 @@ enum { REPLY_ETAG_MAX = 32, REPLY_LINK_BYTES_MAX = 8 * 1024 };
 /* What a call answers. The buffers are the caller's and empty before. */
 struct answer {
     struct buffer *body;
-    struct buffer *link;       /* the Link header; empty: none */
+    struct buffer *link;         /* the Link header; empty: none */
+    const struct row_form *form; /* of the feed's entries */
     char etag[REPLY_ETAG_MAX]; /* of the feed's first page, which may be kept and asked for again; "": none */
 };
 
-/* {"items":[…],"next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live"}, its Link and, on the
+/* {"items":[…],"next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live"}, items
+ * under the feed's own key, "gapless":false where it is so; its Link and, on the
  * head page, its weak ETag: over rows, has_more and contract, not over cursors, which differ each time. */
 void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
                       const struct parameters_cursors *cursors);
-
-/* One entry as a page shows it. */
-void reply_write_entry(struct buffer *out, const struct page_entry *entry);
 
 /* Answers the request; with 304 where it says that it has the page with this ETag already. */
 void reply_json(struct http_request *request, const struct answer *answer);

@@ -7,6 +7,7 @@
 
 #include "base/span.h"
 #include "model/uuid.h"
+#include "store/source.h"
 
 enum { ROUTES_WORKSPACE_MAX = 200 }; /* bytes, as in events */
 
@@ -14,23 +15,28 @@ enum { ROUTES_WORKSPACE_MAX = 200 }; /* bytes, as in events */
 #define ROUTES_NOTIFICATIONS "notifications"
 
 enum route_kind {
-    ROUTE_NONE,          /* 404 */
-    ROUTE_NOTIFICATIONS, /* /v1/workspaces/{workspace}/feeds/notifications */
-    ROUTE_UNREAD_COUNT,  /* …/feeds/notifications/unread_count */
-    ROUTE_READ_UP_TO,    /* …/feeds/notifications/read */
-    ROUTE_ITEM,          /* /v1/workspaces/{workspace}/notifications/{id} */
-    ROUTE_ITEM_READ,     /* …/notifications/{id}/read */
-    ROUTE_ITEM_UNREAD    /* …/notifications/{id}/unread */
+    ROUTE_NONE,         /* 404 */
+    ROUTE_FEED,         /* /v1/workspaces/{workspace}/feeds/{feed}, /v1/feeds/{feed} */
+    ROUTE_UNREAD_COUNT, /* /v1/workspaces/{workspace}/feeds/notifications/unread_count */
+    ROUTE_READ_UP_TO,   /* …/feeds/notifications/read */
+    ROUTE_ITEM,         /* /v1/workspaces/{workspace}/notifications/{id} */
+    ROUTE_ITEM_READ,    /* …/notifications/{id}/read */
+    ROUTE_ITEM_UNREAD   /* …/notifications/{id}/unread */
 };
 
 struct route {
     enum route_kind kind;
-    char workspace[ROUTES_WORKSPACE_MAX + 1]; /* decoded: UTF-8 text without NUL, never empty */
-    struct uuid id;                           /* of an item */
+    /* Decoded: UTF-8 text without NUL. "": the path has none. */
+    char workspace[ROUTES_WORKSPACE_MAX + 1];
+    char feed[SOURCE_NAME_MAX + 1]; /* of ROUTE_FEED, decoded */
+    struct uuid id;                 /* of an item */
 };
 
 /* path as it was sent, without the query. */
 void routes_find(struct span path, struct route *route);
+
+/* Whether a path as it was sent is this one: escapes may stand in it, but not for a slash. */
+bool routes_is_path(struct span path, const char *wanted);
 
 /* Whether this can be a workspace's id at all: 1 to ROUTES_WORKSPACE_MAX bytes of text. */
 bool routes_is_workspace(struct span id);

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "feed/feeds.h"
 #include "feed/keys.h"
 #include "feed/links.h"
 #include "feed/settings.h"
@@ -34,8 +35,8 @@ struct serve {
     const struct feed_settings *settings;
     const struct http_settings *http;
     struct clock clock;
-    struct keys *keys; /* replaced by a reload */
-    const struct page_statements *statements;
+    struct keys *keys;                    /* replaced by a reload */
+    struct feeds feeds;                   /* the built-in one first; serve_done ends them */
     struct serve_pool pools[SERVE_POOLS]; /* the second without links: the first serves both */
     struct metric_set *metrics;
     struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */

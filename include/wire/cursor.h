@@ -46,7 +46,7 @@ struct cursor {
     char feed[CURSOR_FEED_MAX + 1];
     enum cursor_direction direction;
     enum cursor_contract contract;
-    size_t snapshot_bytes; /* live: 0, or 24: an entry (feed/cursors.h) */
+    size_t snapshot_bytes; /* live: 0, or an entry (feed/cursors.h) */
     unsigned char snapshot[CURSOR_SNAPSHOT_MAX];
     uint32_t cluster; /* 4 bytes of the database's system identifier */
     int64_t created_at_us;

@@ -10,8 +10,10 @@ static enum status calls_refuse(struct fault *fault, const char *code, const cha
     return ST_REJECT;
 }
 
-static enum status calls_refuse_stranger(struct fault *fault)
+enum status calls_refuse_access(enum page_access access, struct fault *fault)
 {
+    if (access == PAGE_NO_ROLE)
+        return calls_refuse(fault, "role_required", "Your role in this workspace may not read this feed.");
     return calls_refuse(fault, "not_a_member", "You are not a member of this workspace.");
 }
 
@@ -36,8 +38,8 @@ static enum status page_write(const struct asked *asked, const struct db_result 
     struct parameters_cursors cursors;
     struct page page;
     enum status status = page_open(&asked->page.query, result, &page, fault);
-    if (status == ST_OK && !page.member)
-        return calls_refuse_stranger(fault);
+    if (status == ST_OK && page.access != PAGE_GRANTED)
+        return calls_refuse_access(page.access, fault);
     if (status == ST_OK)
         status = parameters_cursors(&asked->page, &page, &keys->cursor, &cursors, fault);
     if (status == ST_OK)
@@ -81,12 +83,11 @@ static enum status item_write(const struct asked *asked, const struct db_result 
     (void)keys;
     struct page page;
     page_open_item(result, &page);
-    if (!page.member)
-        return calls_refuse_stranger(fault);
+    if (page.access != PAGE_GRANTED)
+        return calls_refuse_access(page.access, fault);
     if (page.count == 0)
         return calls_refuse(fault, "not_found", "You have no such notification in this workspace.");
-    struct page_entry entry = page_entry_at(&page, 0);
-    reply_write_entry(answer->body, &entry);
+    row_write(answer->body, answer->form, result, page_row(&page, 0), PAGE_COLUMN_FIRST);
     return ST_OK;
 }
 
@@ -103,7 +104,7 @@ static enum status count_write(const struct asked *asked, const struct db_result
     struct buffer *body = answer->body;
     struct item_unread unread = item_unread_open(result);
     if (!unread.member)
-        return calls_refuse_stranger(fault);
+        return calls_refuse_access(PAGE_NO_MEMBER, fault);
     buffer_add_byte(body, '{');
     json_out_name(body, "unread");
     json_out_int(body, unread.count);
@@ -137,7 +138,7 @@ static enum status up_to_write(const struct asked *asked, const struct db_result
     struct buffer *body = answer->body;
     struct item_marked marked = item_marked_open(result);
     if (!marked.member)
-        return calls_refuse_stranger(fault);
+        return calls_refuse_access(PAGE_NO_MEMBER, fault);
     buffer_add_byte(body, '{');
     json_out_name(body, "marked");
     json_out_int(body, marked.marked);
@@ -154,7 +155,7 @@ static enum status up_to_write(const struct asked *asked, const struct db_result
 #define ALLOW_READ "GET, HEAD"
 
 static const struct call calls[] = {
-    {ROUTE_NOTIFICATIONS, HTTP_GET, false, ALLOW_READ, page_understand, page_ask, page_write},
+    {ROUTE_FEED, HTTP_GET, false, ALLOW_READ, page_understand, page_ask, page_write},
     {ROUTE_ITEM, HTTP_GET, false, ALLOW_READ, item_understand, item_look, item_write},
     {ROUTE_ITEM_READ, HTTP_POST, true, "POST", item_understand, item_read, item_write},
     {ROUTE_ITEM_UNREAD, HTTP_POST, true, "POST", item_understand, item_unread, item_write},

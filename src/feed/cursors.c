@@ -5,9 +5,14 @@
 #include <assert.h>
 #include <string.h>
 
-#include "feed/routes.h"
+enum { NUMBER_BYTES = 8, LENGTH_BYTES = 2, LEB128_BITS = 7 };
 
-enum { NUMBER_BYTES = 8, ENTRY_BYTES = NUMBER_BYTES + sizeof(struct uuid), LEB128_BITS = 7 };
+static enum cursor_id_type cursors_id_type(enum source_type type)
+{
+    if (type == SOURCE_UUID)
+        return CURSOR_ID_UUID;
+    return type == SOURCE_BIGINT ? CURSOR_ID_BIGINT : CURSOR_ID_TEXT;
+}
 
 /* ---- out ----------------------------------------------------------------------------------------------- */
 
@@ -20,9 +25,17 @@ static size_t put_number(unsigned char *to, uint64_t value)
 
 static size_t put_entry(unsigned char *to, const struct page_position *at)
 {
-    put_number(to, (uint64_t)at->created_at_us);
-    memcpy(to + NUMBER_BYTES, at->id.bytes, sizeof at->id.bytes);
-    return ENTRY_BYTES;
+    size_t used = put_number(to, (uint64_t)at->created_at_us);
+    if (at->id.type == SOURCE_UUID) {
+        memcpy(to + used, at->id.uuid.bytes, sizeof at->id.uuid.bytes);
+        return used + sizeof at->id.uuid.bytes;
+    }
+    if (at->id.type == SOURCE_BIGINT)
+        return used + put_number(to + used, (uint64_t)at->id.number);
+    to[used++] = (unsigned char)(at->id.bytes >> 8);
+    to[used++] = (unsigned char)at->id.bytes;
+    memcpy(to + used, at->id.text, at->id.bytes);
+    return used + at->id.bytes;
 }
 
 /* Room for a number: what does not fit into `most` is counted and not written. */
@@ -50,21 +63,26 @@ static size_t put_snapshot(unsigned char *to, size_t at, size_t most, const stru
     return at;
 }
 
-enum status cursors_write(const struct cursors_place *place, const struct cursor_keys *keys, char *text,
-                          struct fault *fault)
+enum status cursors_write(const char *feed, const struct cursors_place *place, const struct cursor_keys *keys,
+                          char *text, struct fault *fault)
 {
     bool boundary = place->contract == CURSOR_BOUNDARY;
+    const struct source_id *id = &place->at.id;
     struct cursor cursor = {
-        .feed = ROUTES_NOTIFICATIONS,
         .direction = place->direction,
         .contract = place->contract,
         .cluster = boundary ? place->cluster : 0,
         .created_at_us = place->at.created_at_us,
-        .id_type = place->at.instant ? CURSOR_ID_NONE : CURSOR_ID_UUID,
-        .id_uuid = place->at.id,
+        .id_type = place->at.instant ? CURSOR_ID_NONE : cursors_id_type(id->type),
+        .id_uuid = id->uuid,
+        .id_bigint = id->number,
+        .id_text_bytes = id->bytes,
         .fingerprint = place->fingerprint,
         .issued_at_us = place->issued_at_us,
     };
+    assert(strlen(feed) < sizeof cursor.feed && id->bytes <= sizeof cursor.id_text);
+    memcpy(cursor.feed, feed, strlen(feed));
+    memcpy(cursor.id_text, id->text, id->bytes);
     size_t at = 0;
     if (boundary)
         cursor.snapshot[at++] = place->has_newest;
@@ -102,16 +120,33 @@ static uint64_t take_number(struct taken *taken)
     return value;
 }
 
-static void take_entry(struct taken *taken, struct page_position *at)
+static void take_bytes(struct taken *taken, void *to, size_t count)
 {
-    *at = (struct page_position){.created_at_us = (int64_t)take_number(taken)};
-    if (taken->left < sizeof at->id.bytes) {
+    if (taken->left < count) {
         taken->failed = true;
         return;
     }
-    memcpy(at->id.bytes, taken->at, sizeof at->id.bytes);
-    taken->at += sizeof at->id.bytes;
-    taken->left -= sizeof at->id.bytes;
+    memcpy(to, taken->at, count);
+    taken->at += count;
+    taken->left -= count;
+}
+
+static void take_entry(struct taken *taken, enum source_type type, struct page_position *at)
+{
+    *at = (struct page_position){.created_at_us = (int64_t)take_number(taken), .id = {.type = type}};
+    if (type == SOURCE_UUID) {
+        take_bytes(taken, at->id.uuid.bytes, sizeof at->id.uuid.bytes);
+    } else if (type == SOURCE_BIGINT) {
+        at->id.number = (int64_t)take_number(taken);
+    } else {
+        unsigned char length[LENGTH_BYTES] = {0};
+        take_bytes(taken, length, sizeof length);
+        at->id.bytes = (size_t)length[0] << 8 | length[1];
+        if (at->id.bytes > sizeof at->id.text)
+            taken->failed = true;
+        else
+            take_bytes(taken, at->id.text, at->id.bytes);
+    }
 }
 
 static uint64_t take_leb128(struct taken *taken)
@@ -145,19 +180,24 @@ static void take_snapshot(struct taken *taken, struct page_snapshot *snapshot)
     }
 }
 
-enum status cursors_read(const struct cursor *cursor, struct cursors_place *place, struct fault *fault)
+enum status cursors_read(const struct cursor *cursor, enum source_type id_type, struct cursors_place *place,
+                         struct fault *fault)
 {
     struct taken taken = {.at = cursor->snapshot, .left = cursor->snapshot_bytes};
     struct cursors_place read = {
         .direction = cursor->direction,
         .contract = cursor->contract,
         .at = {.created_at_us = cursor->created_at_us,
-               .id = cursor->id_uuid,
-               .instant = cursor->id_type == CURSOR_ID_NONE},
+               .instant = cursor->id_type == CURSOR_ID_NONE,
+               .id = {.type = id_type,
+                      .uuid = cursor->id_uuid,
+                      .number = cursor->id_bigint,
+                      .bytes = cursor->id_text_bytes}},
         .cluster = cursor->cluster,
         .fingerprint = cursor->fingerprint,
         .issued_at_us = cursor->issued_at_us,
     };
+    memcpy(read.at.id.text, cursor->id_text, sizeof read.at.id.text);
     bool boundary = cursor->contract == CURSOR_BOUNDARY;
     read.has_newest = taken.left > 0;
     if (boundary && taken.left > 0) {
@@ -165,11 +205,11 @@ enum status cursors_read(const struct cursor *cursor, struct cursors_place *plac
         taken.left--;
     }
     if (read.has_newest)
-        take_entry(&taken, &read.newest);
+        take_entry(&taken, id_type, &read.newest);
     if (boundary)
         take_snapshot(&taken, &read.snapshot);
     if (taken.failed || taken.left > 0 || cursor->contract == CURSOR_EXPORT_SNAPSHOT ||
-        (cursor->id_type != CURSOR_ID_NONE && cursor->id_type != CURSOR_ID_UUID)) {
+        (cursor->id_type != CURSOR_ID_NONE && cursor->id_type != cursors_id_type(id_type))) {
         fault_set(fault, CURSOR_UNSUPPORTED, "This version cannot go on from this cursor.");
         return ST_REJECT;
     }

@@ -29,7 +29,6 @@ struct feed {
     struct keys keys;
     struct links links[SERVE_POOLS]; /* the second is unused where pages come from the primary */
     struct serve serve;
-    struct page_statements *statements;
     struct http_server *server;
     size_t slots[SERVE_POOLS];
     bool leaving;
@@ -94,16 +93,6 @@ static enum status feed_link(struct feed *feed, struct fault *fault)
     return ST_OK;
 }
 
-static enum status feed_compose(struct feed *feed, struct fault *fault)
-{
-    feed->statements = page_compose(&page_notifications);
-    feed->serve.statements = feed->statements;
-    if (feed->statements != NULL)
-        return ST_OK;
-    fault_set(fault, "memory", "no memory for the feed's statements");
-    return ST_FATAL;
-}
-
 enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault)
 {
     struct feed *made = calloc(1, sizeof *made);
@@ -115,7 +104,8 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
     made->serve = (struct serve){
         .settings = setup->settings, .http = setup->http, .clock = setup->clock, .keys = &made->keys};
     serve_init(&made->serve, setup->metrics);
-    enum status status = feed_compose(made, fault);
+    enum status status =
+        feeds_serve(&made->serve.feeds, &source_notifications, setup->http->settle_max_ms, fault);
     if (status == ST_OK)
         status = feed_check_feeds(setup->settings, fault);
     if (status == ST_OK)
@@ -154,7 +144,6 @@ void feed_close(struct feed *feed)
     for (size_t i = 0; i < SERVE_POOLS; i++)
         links_done(&feed->links[i]);
     keys_wipe(&feed->keys);
-    page_statements_free(feed->statements);
     free(feed);
 }
 

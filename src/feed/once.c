@@ -1,7 +1,11 @@
 /* In: the flags of a one-shot. Out: what the HTTP answer's body would be, or a token. Always: the same
  * parameters, statement and JSON as over HTTP, membership included. */
+#include <stdlib.h>
+
 #include "feed/auth.h"
+#include "feed/calls.h"
 #include "feed/feed.h"
+#include "feed/feeds.h"
 #include "feed/keys.h"
 #include "feed/parameters.h"
 #include "feed/reply.h"
@@ -18,20 +22,29 @@ static enum status once_usage(struct fault *fault, const char *field, const char
     return ST_REJECT;
 }
 
-static enum status once_write(const struct ask *ask, const struct db_result *result, const struct keys *keys,
+/* One page on its way. */
+struct once {
+    const struct feed_setup *setup;
+    struct feeds feeds;
+    const struct feeds_entry *feed; /* the one asked for */
+    struct keys keys;
+    struct db *db; /* NULL: not connected */
+};
+
+static enum status once_write(const struct once *once, const struct ask *ask, const struct db_result *result,
                               struct buffer *out, struct fault *fault)
 {
     struct buffer link;
-    struct answer answer = {.body = out, .link = &link};
+    struct answer answer = {.body = out, .link = &link, .form = &once->feed->form};
     struct parameters_cursors cursors;
     struct page page;
     enum status status = page_open(&ask->query, result, &page, fault);
-    if (status == ST_OK && !page.member) {
-        fault_set(fault, "not_a_member", "the user is not a member of this workspace");
-        return ST_STOP;
-    }
+    if (status == ST_OK && page.access != PAGE_GRANTED)
+        status = calls_refuse_access(page.access, fault);
+    if (status == ST_REJECT)
+        return ST_STOP; /* who may read is the database's to say, not the command line's */
     if (status == ST_OK)
-        status = parameters_cursors(ask, &page, &keys->cursor, &cursors, fault);
+        status = parameters_cursors(ask, &page, &once->keys.cursor, &cursors, fault);
     if (status != ST_OK)
         return status;
     buffer_init(&link, REPLY_LINK_BYTES_MAX);
@@ -40,9 +53,9 @@ static enum status once_write(const struct ask *ask, const struct db_result *res
     return ST_OK;
 }
 
-static enum status once_read(const struct feed_setup *setup, const struct page_query *query,
-                             struct db_result **result, struct fault *fault)
+static enum status once_connect(struct once *once, struct fault *fault)
 {
+    const struct feed_setup *setup = once->setup;
     struct db_settings settings = {
         .uri = setup->database_uri,
         .application_name = "belfry-reader page",
@@ -51,58 +64,89 @@ static enum status once_read(const struct feed_setup *setup, const struct page_q
         .statement_timeout_max_ms = (int)setup->http->statement_timeout_ms,
         .clock = &setup->clock,
     };
-    struct db *db;
-    enum status status = db_open(&settings, &db, fault);
-    if (status != ST_OK)
-        return status;
-    status = store_check_schema(db, fault);
-    if (status == ST_OK)
-        status = page_read(db, query, result, fault);
-    db_close(db);
-    return status == ST_REJECT ? ST_STOP : status; /* not the user's input: a failure, not usage */
+    enum status status = db_open(&settings, &once->db, fault);
+    return status == ST_OK ? store_check_schema(once->db, fault) : status;
 }
 
-enum status feed_page(const struct feed_setup *setup, const struct feed_once *once, struct buffer *out,
-                      struct fault *fault)
+/* Not the user's input: a failure, not usage. */
+static enum status once_read(struct once *once, const struct page_query *query, struct db_result **result,
+                             struct fault *fault)
 {
-    if (!span_is(once->feed, ROUTES_NOTIFICATIONS))
-        return once_usage(fault, "feed", "there is no such feed: this version has notifications");
-    if (!routes_is_workspace(once->workspace))
-        return once_usage(fault, "workspace", "--workspace takes 1 to 200 bytes of UTF-8 text");
-    if (once->user.bytes == 0 || once->user.bytes > JWT_SUB_MAX || !utf8_is_text(once->user))
-        return once_usage(fault, "user", "--user takes 1 to 200 bytes of UTF-8 text");
-    struct keys keys;
-    struct ask ask;
-    struct page_statements *statements = NULL;
-    struct db_result *result = NULL;
-    enum status status = keys_load(setup->settings, &keys, fault);
+    enum status status = once->db == NULL ? once_connect(once, fault) : ST_OK;
+    if (status == ST_OK)
+        status = page_read(once->db, query, result, fault);
+    return status == ST_REJECT ? ST_STOP : status;
+}
+
+static enum status once_find(struct once *once, struct span name, struct fault *fault)
+{
+    enum status status =
+        feeds_serve(&once->feeds, &source_notifications, once->setup->http->settle_max_ms, fault);
     if (status != ST_OK)
         return status;
-    statements = page_compose(&page_notifications);
-    if (statements == NULL) {
-        fault_set(fault, "memory", "no memory for the feed's statements");
-        status = ST_FATAL;
-    }
+    once->feed = feeds_find(&once->feeds, name);
+    return once->feed != NULL ? ST_OK : once_usage(fault, "feed", "there is no such feed");
+}
+
+/* What the feed needs of --workspace and --user, and nothing else of them. */
+static enum status once_scope(const struct source *source, const struct feed_once *asked, struct fault *fault)
+{
+    if (source->workspace == NULL && asked->workspace.at != NULL)
+        return once_usage(fault, "workspace", "this feed has no workspace: leave --workspace out");
+    if (source->workspace != NULL && !routes_is_workspace(asked->workspace))
+        return once_usage(fault, "workspace", "--workspace takes 1 to 200 bytes of UTF-8 text");
+    if (source->auth != SOURCE_OPEN &&
+        (asked->user.bytes == 0 || asked->user.bytes > JWT_SUB_MAX || !utf8_is_text(asked->user)))
+        return once_usage(fault, "user", "--user takes 1 to 200 bytes of UTF-8 text");
+    return ST_OK;
+}
+
+static enum status once_answer(struct once *once, const struct feed_once *asked, struct buffer *out,
+                               struct fault *fault)
+{
+    const struct feed_setup *setup = once->setup;
+    struct ask ask;
+    struct db_result *result = NULL;
     struct parameters_input input = {
-        .parameters = once->parameters,
-        .count = once->count,
-        .workspace_id = once->workspace,
-        .user_id = once->user,
-        .statements = statements,
-        .keys = &keys.cursor,
+        .parameters = asked->parameters,
+        .count = asked->count,
+        .workspace_id = asked->workspace,
+        .user_id = asked->user,
+        .statements = once->feed->statements,
+        .keys = &once->keys.cursor,
         .scan_max = (int64_t)setup->http->scan_max,
         .cursor_ttl_us = setup->settings->cursor.cursor_ttl_ms * 1000,
         .now_us = clock_wall_us(&setup->clock),
     };
+    enum status status = parameters_read(&input, &ask, fault);
     if (status == ST_OK)
-        status = parameters_read(&input, &ask, fault);
+        status = once_read(once, &ask.query, &result, fault);
     if (status == ST_OK)
-        status = once_read(setup, &ask.query, &result, fault);
-    if (status == ST_OK)
-        status = once_write(&ask, result, &keys, out, fault);
+        status = once_write(once, &ask, result, out, fault);
     db_result_free(result);
-    page_statements_free(statements);
-    keys_wipe(&keys);
+    return status;
+}
+
+enum status feed_page(const struct feed_setup *setup, const struct feed_once *asked, struct buffer *out,
+                      struct fault *fault)
+{
+    struct once *once = calloc(1, sizeof *once);
+    if (once == NULL) {
+        fault_set(fault, "memory", "no memory for the page");
+        return ST_FATAL;
+    }
+    once->setup = setup;
+    enum status status = once_find(once, asked->feed, fault);
+    if (status == ST_OK)
+        status = once_scope(once->feed->source, asked, fault);
+    if (status == ST_OK)
+        status = keys_load(setup->settings, &once->keys, fault);
+    if (status == ST_OK)
+        status = once_answer(once, asked, out, fault);
+    db_close(once->db);
+    feeds_done(&once->feeds);
+    keys_wipe(&once->keys);
+    free(once);
     return status;
 }
 

@@ -6,32 +6,37 @@
 #include <stdio.h>
 
 #include "base/utf8.h"
-#include "feed/routes.h"
 #include "wire/fingerprint.h"
 #include "wire/up_to.h"
 
-enum parameter {
+/* The places of values[]: these, the source's filters in order, its flag. */
+enum {
     PARAMETER_LIMIT,
     PARAMETER_CURSOR,
     PARAMETER_DIRECTION,
     PARAMETER_CONTRACT,
-    PARAMETER_CATEGORY,
-    PARAMETER_EVENT_TYPE,
-    PARAMETER_UNREAD,
-    PARAMETERS
+    PARAMETER_FILTERS,
+    PARAMETERS_MAX = PARAMETER_FILTERS + SOURCE_FILTERS_MAX + 1
 };
 
-static const char *const parameter_names[PARAMETERS] = {
-    "limit", "cursor", "direction", "contract", "category", "event_type", "unread",
-};
+static const char *const parameter_names[PARAMETER_FILTERS] = {"limit", "cursor", "direction", "contract"};
 
-enum { FILTER_CATEGORY_MAX = 100, FILTER_EVENT_TYPE_MAX = 200 /* bytes, as in events */ };
+/* NULL: there are no more. */
+static const char *parameters_name(const struct source *source, size_t which)
+{
+    if (which < PARAMETER_FILTERS)
+        return parameter_names[which];
+    which -= PARAMETER_FILTERS;
+    if (which < source->filter_count)
+        return source->filters[which].name;
+    return which == source->filter_count ? source->flag : NULL;
+}
 
-static enum status parameters_refuse(struct fault *fault, const char *code, enum parameter which,
+static enum status parameters_refuse(struct fault *fault, const char *code, const char *name,
                                      const char *detail)
 {
     fault_set(fault, code, "%s", detail);
-    fault_set_field(fault, parameter_names[which]);
+    fault_set_field(fault, name);
     return ST_REJECT;
 }
 
@@ -51,12 +56,14 @@ static enum status parameters_refuse_name(struct fault *fault, const char *code,
 static enum status parameters_sort(const struct parameters_input *input, struct span *values,
                                    struct fault *fault)
 {
+    const struct source *source = page_source(input->statements);
     for (size_t i = 0; i < input->count; i++) {
         const struct http_parameter *given = &input->parameters[i];
         size_t which = 0;
-        while (which < PARAMETERS && !span_is(given->name, parameter_names[which]))
-            which++;
-        if (which == PARAMETERS)
+        const char *name = parameters_name(source, which);
+        while (name != NULL && !span_is(given->name, name))
+            name = parameters_name(source, ++which);
+        if (name == NULL)
             return parameters_refuse_name(fault, "unknown_parameter", given->name,
                                           "This feed has no such parameter.");
         if (values[which].at != NULL)
@@ -90,32 +97,39 @@ int parameters_limit(struct span text)
     return limit < PAGE_LIMIT_MAX ? limit : PAGE_LIMIT_MAX;
 }
 
+static enum status parameters_refuse_filter(const struct source_filter *filter, struct fault *fault)
+{
+    char detail[FAULT_TEXT_MAX];
+    const char *takes = "true or false";
+    if (filter->type == SOURCE_INTEGER || filter->type == SOURCE_BIGINT)
+        takes = "a whole number";
+    else if (filter->type == SOURCE_UUID)
+        takes = "a UUID";
+    if (filter->type == SOURCE_TEXT)
+        snprintf(detail, sizeof detail, "%s takes 1 to %zu bytes of UTF-8 text.", filter->name,
+                 filter->bytes_max);
+    else
+        snprintf(detail, sizeof detail, "%s takes %s.", filter->name, takes);
+    return parameters_refuse(fault, "invalid_parameter", filter->name, detail);
+}
+
 static enum status parameters_filters(const struct span *values, struct page_query *query,
                                       struct fault *fault)
 {
-    const struct {
-        enum parameter which;
-        size_t bytes_max;
-        struct span *into;
-        const char *detail;
-    } texts[] = {
-        {PARAMETER_CATEGORY, FILTER_CATEGORY_MAX, &query->category,
-         "category takes 1 to 100 bytes of UTF-8 text."},
-        {PARAMETER_EVENT_TYPE, FILTER_EVENT_TYPE_MAX, &query->event_type,
-         "event_type takes 1 to 200 bytes of UTF-8 text."},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        struct span value = values[texts[i].which];
-        if (value.at == NULL)
-            continue;
-        if (value.bytes == 0 || value.bytes > texts[i].bytes_max || !utf8_is_text(value))
-            return parameters_refuse(fault, "invalid_parameter", texts[i].which, texts[i].detail);
-        *texts[i].into = value;
+    const struct source *source = page_source(query->statements);
+    for (size_t i = 0; i < source->filter_count; i++) {
+        struct span value = values[PARAMETER_FILTERS + i];
+        if (value.at != NULL && !source_value_parse(&source->filters[i], value, &query->filters[i]))
+            return parameters_refuse_filter(&source->filters[i], fault);
     }
-    if (values[PARAMETER_UNREAD].at != NULL && !span_is(values[PARAMETER_UNREAD], "true"))
-        return parameters_refuse(fault, "invalid_parameter", PARAMETER_UNREAD,
-                                 "unread takes only the value true; leave it out to see all.");
-    query->unread = values[PARAMETER_UNREAD].at != NULL;
+    struct span flag = values[PARAMETER_FILTERS + source->filter_count];
+    query->flag = flag.at != NULL;
+    if (query->flag && !span_is(flag, "true")) {
+        char detail[FAULT_TEXT_MAX];
+        snprintf(detail, sizeof detail, "%s takes only the value true; leave it out to see all.",
+                 source->flag);
+        return parameters_refuse(fault, "invalid_parameter", source->flag, detail);
+    }
     return ST_OK;
 }
 
@@ -130,14 +144,14 @@ static enum status parameters_traversal(const struct span *values, struct cursor
     if (direction.at != NULL && span_is(direction, "newer"))
         expected->direction = CURSOR_NEWER;
     else if (direction.at != NULL && !span_is(direction, "older"))
-        return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
+        return parameters_refuse(fault, "invalid_parameter", parameter_names[PARAMETER_DIRECTION],
                                  "direction takes older or newer.");
     expected->contract_given = contract.at != NULL;
     expected->contract = CURSOR_LIVE;
     if (contract.at != NULL && span_is(contract, "boundary"))
         expected->contract = CURSOR_BOUNDARY;
     else if (contract.at != NULL && !span_is(contract, "live"))
-        return parameters_refuse(fault, "invalid_parameter", PARAMETER_CONTRACT,
+        return parameters_refuse(fault, "invalid_parameter", parameter_names[PARAMETER_CONTRACT],
                                  "contract takes live or boundary.");
     return ST_OK;
 }
@@ -150,23 +164,29 @@ static enum status parameters_cursor_fault(struct fault *fault, enum status stat
 
 static uint64_t parameters_fingerprint(const struct page_query *query, enum cursor_contract contract)
 {
-    struct fingerprint_filter filters[3];
+    const struct source *source = page_source(query->statements);
+    struct fingerprint_filter filters[SOURCE_FILTERS_MAX + 1];
+    char rooms[SOURCE_FILTERS_MAX][SOURCE_VALUE_ROOM];
     size_t count = 0;
-    if (query->category.at != NULL)
-        filters[count++] = (struct fingerprint_filter){span_of("category"), query->category};
-    if (query->event_type.at != NULL)
-        filters[count++] = (struct fingerprint_filter){span_of("event_type"), query->event_type};
-    if (query->unread)
-        filters[count++] = (struct fingerprint_filter){span_of("unread"), span_of("true")};
+    for (size_t i = 0; i < source->filter_count; i++) {
+        if (query->filters[i].given)
+            filters[count++] = (struct fingerprint_filter){
+                span_of(source->filters[i].name),
+                source_value_text(&source->filters[i], &query->filters[i], rooms[i])};
+    }
+    if (query->flag)
+        filters[count++] = (struct fingerprint_filter){span_of(source->flag), span_of("true")};
     struct fingerprint_query terms = {
-        .feed = span_of(ROUTES_NOTIFICATIONS),
-        .workspace = query->workspace_id,
-        .recipient = query->user_id,
+        .feed = span_of(source->name),
         .sort = span_of("created_at,id"),
         .contract = span_of(cursor_contract_name(contract)),
         .filters = filters,
         .filter_count = count,
     };
+    if (source->workspace != NULL)
+        terms.workspace = query->workspace_id;
+    if (source->recipient != NULL)
+        terms.recipient = query->user_id;
     return fingerprint_of(&terms);
 }
 
@@ -182,7 +202,7 @@ static enum status parameters_cursor(const struct parameters_input *input, struc
     expected->cluster = cursor.cluster;
     status = cursor_check(&cursor, expected, fault);
     if (status == ST_OK)
-        status = cursors_read(&cursor, &ask->from, fault);
+        status = cursors_read(&cursor, page_source(input->statements)->id_type, &ask->from, fault);
     return status == ST_OK ? ST_OK : parameters_cursor_fault(fault, status);
 }
 
@@ -193,7 +213,7 @@ static enum status parameters_walk(const struct parameters_input *input, const s
     query->limit = parameters_limit(values[PARAMETER_LIMIT]);
     if (values[PARAMETER_CURSOR].bytes == 0) {
         if (expected->direction == CURSOR_NEWER)
-            return parameters_refuse(fault, "invalid_parameter", PARAMETER_DIRECTION,
+            return parameters_refuse(fault, "invalid_parameter", parameter_names[PARAMETER_DIRECTION],
                                      "direction=newer goes on from a cursor: read the head of the feed and "
                                      "go on from its prev_cursor.");
         ask->from.contract = expected->contract;
@@ -208,6 +228,9 @@ static enum status parameters_walk(const struct parameters_input *input, const s
         query->snapshot = ask->from.snapshot;
     }
     query->boundary = ask->from.contract == CURSOR_BOUNDARY;
+    if (query->boundary && page_source(query->statements)->xid == NULL)
+        return parameters_refuse(fault, "contract_not_offered", parameter_names[PARAMETER_CONTRACT],
+                                 "This feed is read under the contract live alone.");
     return ST_OK;
 }
 
@@ -221,7 +244,7 @@ static void parameters_begin(const struct parameters_input *input, struct ask *a
                                   .scan_max = input->scan_max},
                         .now_us = input->now_us};
     *expected = (struct cursor_expected){
-        .feed = ROUTES_NOTIFICATIONS,
+        .feed = page_source(input->statements)->name,
         .now_us = input->now_us,
         .ttl_us = input->cursor_ttl_us,
     };
@@ -229,7 +252,7 @@ static void parameters_begin(const struct parameters_input *input, struct ask *a
 
 enum status parameters_read(const struct parameters_input *input, struct ask *ask, struct fault *fault)
 {
-    struct span values[PARAMETERS] = {{NULL, 0}};
+    struct span values[PARAMETERS_MAX] = {{NULL, 0}};
     struct cursor_expected expected;
     struct ask read;
     parameters_begin(input, &read, &expected);
@@ -247,15 +270,15 @@ enum status parameters_read(const struct parameters_input *input, struct ask *as
 
 enum status parameters_up_to(const struct parameters_input *input, struct ask *ask, struct fault *fault)
 {
-    struct span values[PARAMETERS] = {{NULL, 0}};
+    struct span values[PARAMETERS_MAX] = {{NULL, 0}};
     struct cursor_expected expected;
     struct ask read;
     char cursor[CURSOR_TEXT_MAX + 1];
     parameters_begin(input, &read, &expected);
     enum status status = parameters_sort(input, values, fault);
-    for (int i = PARAMETER_LIMIT; status == ST_OK && i <= PARAMETER_CONTRACT; i++)
+    for (int i = PARAMETER_LIMIT; status == ST_OK && i < PARAMETER_FILTERS; i++)
         if (values[i].at != NULL)
-            return parameters_refuse(fault, "unknown_parameter", (enum parameter)i,
+            return parameters_refuse(fault, "unknown_parameter", parameter_names[i],
                                      "This call takes the feed's filters only.");
     if (status == ST_OK)
         status = parameters_filters(values, &read.query, fault);
@@ -282,6 +305,7 @@ enum status parameters_cursors(const struct ask *ask, const struct page *page, c
                                struct parameters_cursors *cursors, struct fault *fault)
 {
     const struct page_query *query = &ask->query;
+    const char *feed = page_source(query->statements)->name;
     struct cursors_place next = {
         .direction = query->continues ? ask->from.direction : CURSOR_OLDER,
         .contract = ask->from.contract,
@@ -308,6 +332,6 @@ enum status parameters_cursors(const struct ask *ask, const struct page *page, c
     cursors->next[0] = '\0';
     enum status status = ST_OK;
     if (page->has_next)
-        status = cursors_write(&next, keys, cursors->next, fault);
-    return status == ST_OK ? cursors_write(&prev, keys, cursors->prev, fault) : status;
+        status = cursors_write(feed, &next, keys, cursors->next, fault);
+    return status == ST_OK ? cursors_write(feed, &prev, keys, cursors->prev, fault) : status;
 }

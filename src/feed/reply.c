@@ -27,7 +27,9 @@ static const struct reply_code {
     {JWT_MISSING, 401, false, "Bearer error=\"invalid_request\", error_description=\"no token was sent\""},
     {JWT_INVALID, 401, false, "Bearer error=\"invalid_token\""},
     {JWT_EXPIRED, 401, false, "Bearer error=\"invalid_token\", error_description=\"the token expired\""},
+    {"contract_not_offered", 400, false, NULL},
     {"not_a_member", 403, false, NULL},
+    {"role_required", 403, false, NULL},
     {"not_found", 404, false, NULL},
     {"method_not_allowed", 405, false, NULL},
     {"timeout", 503, false, NULL},
@@ -43,56 +45,9 @@ static const struct reply_code *reply_find(const char *code)
     return &codes[i];
 }
 
-static void reply_write_instant(struct buffer *out, bool there, int64_t us)
-{
-    if (there)
-        json_out_instant(out, us);
-    else
-        buffer_add_text(out, "null");
-}
-
-void reply_write_entry(struct buffer *out, const struct page_entry *entry)
-{
-    buffer_add_byte(out, '{');
-    json_out_name(out, "id");
-    json_out_uuid(out, entry->id);
-    const struct {
-        const char *name;
-        struct span value;
-    } texts[] = {
-        {"event_type", entry->event_type},
-        {"category", entry->category},
-        {"title", entry->title},
-        {"body", entry->body},
-    };
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        buffer_add_byte(out, ',');
-        json_out_name(out, texts[i].name);
-        json_out_string_or_null(out, texts[i].value);
-    }
-    buffer_add_byte(out, ',');
-    json_out_name(out, "data");
-    if (entry->data.at == NULL)
-        buffer_add_text(out, "{}");
-    else
-        buffer_add_span(out, entry->data);
-    buffer_add_byte(out, ',');
-    json_out_name(out, "occurred_at");
-    reply_write_instant(out, entry->occurred, entry->occurred_at_us);
-    buffer_add_byte(out, ',');
-    json_out_name(out, "created_at");
-    json_out_instant(out, entry->created_at_us);
-    buffer_add_byte(out, ',');
-    json_out_name(out, "read_at");
-    reply_write_instant(out, entry->read, entry->read_at_us);
-    buffer_add_byte(out, '}');
-}
-
 /* name=value for a query, the value percent-encoded. */
 static void reply_add_parameter(struct buffer *out, const char *name, struct span value)
 {
-    if (value.at == NULL)
-        return;
     buffer_printf(out, "&%s=", name);
     for (size_t i = 0; i < value.bytes; i++) {
         unsigned char byte = (unsigned char)value.at[i];
@@ -111,10 +66,15 @@ static void reply_add_link(struct buffer *out, const struct page_query *query, s
     if (cursor.bytes == 0)
         return;
     buffer_printf(out, "%s<?limit=%d", out->bytes > 0 ? ", " : "", query->limit);
-    reply_add_parameter(out, "category", query->category);
-    reply_add_parameter(out, "event_type", query->event_type);
-    if (query->unread)
-        buffer_add_text(out, "&unread=true");
+    const struct source *source = page_source(query->statements);
+    for (size_t i = 0; i < source->filter_count; i++) {
+        char room[SOURCE_VALUE_ROOM];
+        if (query->filters[i].given)
+            reply_add_parameter(out, source->filters[i].name,
+                                source_value_text(&source->filters[i], &query->filters[i], room));
+    }
+    if (query->flag)
+        reply_add_parameter(out, source->flag, span_of("true"));
     buffer_printf(out, "&cursor=%.*s>; rel=\"%s\"", (int)cursor.bytes, cursor.at, rel);
 }
 
@@ -133,15 +93,15 @@ void reply_write_page(struct answer *answer, const struct ask *ask, const struct
                       const struct parameters_cursors *cursors)
 {
     struct buffer *out = answer->body;
+    const struct source *source = page_source(ask->query.statements);
     const char *contract = cursor_contract_name(ask->from.contract);
     buffer_add_byte(out, '{');
-    json_out_name(out, "items");
+    json_out_name(out, source->items_key);
     buffer_add_byte(out, '[');
     for (int i = 0; i < page->count; i++) {
-        struct page_entry entry = page_entry_at(page, i);
         if (i > 0)
             buffer_add_byte(out, ',');
-        reply_write_entry(out, &entry);
+        row_write(out, answer->form, page->result, page_row(page, i), PAGE_COLUMN_FIRST);
     }
     buffer_add_text(out, "],");
     if (!ask->query.continues)
@@ -156,6 +116,8 @@ void reply_write_page(struct answer *answer, const struct ask *ask, const struct
     buffer_add_text(out, page->has_more ? "true," : "false,");
     json_out_name(out, "contract");
     json_out_string(out, span_of(contract));
+    if (source->settled == NULL)
+        buffer_add_text(out, ",\"gapless\":false");
     buffer_add_byte(out, '}');
     reply_add_link(answer->link, &ask->query, span_of(cursors->next), "next");
     reply_add_link(answer->link, &ask->query, span_of(cursors->prev), "prev");

@@ -34,15 +34,16 @@ static bool routes_decode(struct span part, char *out, struct span *decoded)
     return true;
 }
 
-/* What stands for any workspace and any id in a pattern; no part that is decoded is equal to them by address.
- */
-static const char any_workspace[] = "{workspace}", any_id[] = "{id}";
+/* What stands for any workspace, feed and id in a pattern; no part that is decoded is equal to them by
+ * address. */
+static const char any_workspace[] = "{workspace}", any_feed[] = "{feed}", any_id[] = "{id}";
 
 static const struct pattern {
     enum route_kind kind;
     const char *parts[PARTS_MAX]; /* ends with NULL */
 } patterns[] = {
-    {ROUTE_NOTIFICATIONS, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS}},
+    {ROUTE_FEED, {"v1", "workspaces", any_workspace, "feeds", any_feed}},
+    {ROUTE_FEED, {"v1", "feeds", any_feed}},
     {ROUTE_UNREAD_COUNT, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS, "unread_count"}},
     {ROUTE_READ_UP_TO, {"v1", "workspaces", any_workspace, "feeds", ROUTES_NOTIFICATIONS, "read"}},
     {ROUTE_ITEM, {"v1", "workspaces", any_workspace, "notifications", any_id}},
@@ -55,6 +56,15 @@ bool routes_is_workspace(struct span id)
     return id.bytes >= 1 && id.bytes <= ROUTES_WORKSPACE_MAX && utf8_is_text(id);
 }
 
+static bool routes_copy(struct span part, char *to, size_t bytes_max)
+{
+    if (part.bytes > bytes_max || memchr(part.at, '\0', part.bytes) != NULL)
+        return false;
+    memcpy(to, part.at, part.bytes);
+    to[part.bytes] = '\0';
+    return true;
+}
+
 static bool routes_part_fits(const char *wanted, struct span part, struct route *route)
 {
     char out[PART_BYTES_MAX];
@@ -63,13 +73,11 @@ static bool routes_part_fits(const char *wanted, struct span part, struct route 
         return false;
     if (wanted == any_id)
         return uuid_parse(decoded, &route->id);
-    if (wanted != any_workspace)
-        return span_is(decoded, wanted);
-    if (!routes_is_workspace(decoded))
-        return false;
-    memcpy(route->workspace, decoded.at, decoded.bytes);
-    route->workspace[decoded.bytes] = '\0';
-    return true;
+    if (wanted == any_feed)
+        return routes_copy(decoded, route->feed, SOURCE_NAME_MAX);
+    if (wanted == any_workspace)
+        return routes_is_workspace(decoded) && routes_copy(decoded, route->workspace, ROUTES_WORKSPACE_MAX);
+    return span_is(decoded, wanted);
 }
 
 void routes_find(struct span path, struct route *route)
@@ -79,6 +87,7 @@ void routes_find(struct span path, struct route *route)
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         const char *const *wanted = patterns[i].parts;
         size_t at = 0;
+        route->workspace[0] = route->feed[0] = '\0';
         while (at < count && at < PARTS_MAX && wanted[at] != NULL &&
                routes_part_fits(wanted[at], parts[at], route))
             at++;
@@ -88,4 +97,21 @@ void routes_find(struct span path, struct route *route)
         }
     }
     route->kind = ROUTE_NONE;
+}
+
+bool routes_is_path(struct span path, const char *wanted)
+{
+    size_t at = 0;
+    for (; at < path.bytes && *wanted != '\0'; wanted++) {
+        bool escaped = path.at[at] == '%';
+        char byte = path.at[at];
+        size_t bytes = 0;
+        if (escaped && (path.bytes - at < 3 ||
+                        !http_percent_decode((struct span){path.at + at, 3}, false, &byte, &bytes)))
+            return false;
+        if (byte != *wanted || (escaped && byte == '/'))
+            return false;
+        at += escaped ? 3 : 1;
+    }
+    return at == path.bytes && *wanted == '\0';
 }

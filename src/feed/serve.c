@@ -38,12 +38,11 @@ static const char *const metric_stages[] = {"wait", "page", NULL};
 static const char *const metric_statuses[] = {"200", "202", "204", "304", "400",   "401", "403", "404",
                                               "405", "409", "410", "413", "414",   "422", "429", "431",
                                               "499", "500", "503", "505", "other", NULL};
-static const char *const metric_codes[] = {"invalid_parameter", "unknown_parameter",  "repeated_parameter",
-                                           "invalid_body",      "invalid_cursor",     "cursor_unsupported",
-                                           "cursor_mismatch",   "cursor_expired",     "token_missing",
-                                           "token_invalid",     "token_expired",      "not_a_member",
-                                           "not_found",         "method_not_allowed", "timeout",
-                                           "unavailable",       "internal",           NULL};
+static const char *const metric_codes[] = {
+    "contract_not_offered", "role_required",  "invalid_parameter",  "unknown_parameter", "repeated_parameter",
+    "invalid_body",         "invalid_cursor", "cursor_unsupported", "cursor_mismatch",   "cursor_expired",
+    "token_missing",        "token_invalid",  "token_expired",      "not_a_member",      "not_found",
+    "method_not_allowed",   "timeout",        "unavailable",        "internal",          NULL};
 
 static const struct metric_row metric_rows[METRICS] = {
     [METRIC_REQUESTS] = {.name = "belfry_http_requests_total",
@@ -131,6 +130,7 @@ void serve_done(struct serve *serve)
         free(serve->sent[i]);
     buffer_done(&serve->body);
     buffer_done(&serve->link);
+    feeds_done(&serve->feeds);
     serve_reset(serve);
 }
 
@@ -199,23 +199,57 @@ static bool serve_send(struct serve *serve, struct asked *asked)
     return false;
 }
 
+/* Which feed the path names. A path that names none of ours, or one with a workspace where it has none, is
+ * no route; what serves no feed is the built-in one's. */
+static void serve_find(struct serve *serve, struct asked *asked)
+{
+    struct span path = http_request_path(asked->request);
+    struct feeds_entry *feed = &serve->feeds.entries[0];
+    routes_find(path, &asked->route);
+    if (asked->route.kind == ROUTE_FEED)
+        feed = feeds_find(&serve->feeds, span_of(asked->route.feed));
+    else if (asked->route.kind == ROUTE_NONE)
+        feed = feeds_find_path(&serve->feeds, path);
+    if (feed != NULL && asked->route.kind == ROUTE_NONE)
+        asked->route.kind = ROUTE_FEED;
+    bool scoped = asked->route.workspace[0] != '\0';
+    if (feed == NULL || (feed->source != NULL && scoped != (feed->source->workspace != NULL)))
+        asked->route.kind = ROUTE_NONE;
+    asked->feed = feed;
+}
+
+/* The user a token speaks for; none where the feed is open to anybody, whatever is sent. */
+static enum status serve_identify(struct serve *serve, struct asked *asked, int64_t now_us,
+                                  struct span *user_id, struct fault *fault)
+{
+    if (asked->feed->source->auth == SOURCE_OPEN)
+        return ST_OK;
+    struct span authorization = http_request_header(asked->request, HTTP_AUTHORIZATION);
+    struct jwt_rules rules = auth_rules(&serve->settings->auth, &serve->keys->auth);
+    enum status status = auth_check(&rules, authorization, now_us, &asked->claims, fault);
+    if (status == ST_OK)
+        *user_id = span_of(asked->claims.sub);
+    return status;
+}
+
 static enum status serve_understand(struct serve *serve, struct asked *asked, struct fault *fault)
 {
+    if (asked->feed->source == NULL) {
+        fault_set(fault, "unavailable", "The database cannot be reached just now.");
+        return ST_REJECT;
+    }
     struct parameters_input input = {
         .workspace_id = span_of(asked->route.workspace),
-        .statements = serve->statements,
+        .statements = asked->feed->statements,
         .keys = &serve->keys->cursor,
         .scan_max = (int64_t)serve->http->scan_max,
         .cursor_ttl_us = serve->settings->cursor.cursor_ttl_ms * 1000,
         .now_us = clock_wall_us(&serve->clock),
     };
-    struct span authorization = http_request_header(asked->request, HTTP_AUTHORIZATION);
-    struct jwt_rules rules = auth_rules(&serve->settings->auth, &serve->keys->auth);
-    enum status status = auth_check(&rules, authorization, input.now_us, &asked->claims, fault);
+    enum status status = serve_identify(serve, asked, input.now_us, &input.user_id, fault);
     if (status != ST_OK)
         return status;
     input.parameters = http_request_parameters(asked->request, &input.count);
-    input.user_id = span_of(asked->claims.sub);
     input.body = http_request_body(asked->request);
     return asked->call->understand(asked, &input, fault);
 }
@@ -231,7 +265,7 @@ void serve_handle(void *context, struct http_request *request)
     }
     asked->request = request;
     asked->since_ms = clock_monotonic_ms(&serve->clock);
-    routes_find(http_request_path(request), &asked->route);
+    serve_find(serve, asked);
     enum status status = calls_find(&asked->route, http_request_method(request), &asked->call, &fault);
     if (status == ST_OK)
         status = serve_understand(serve, asked, &fault);
@@ -301,7 +335,7 @@ static void serve_write(struct serve *serve, struct asked *asked, const struct d
 {
     struct fault fault;
     struct http_request *request = asked->request;
-    struct answer answer = {.body = &serve->body, .link = &serve->link};
+    struct answer answer = {.body = &serve->body, .link = &serve->link, .form = &asked->feed->form};
     buffer_reset(&serve->body);
     buffer_reset(&serve->link);
     enum status status = asked->call->write(asked, result, serve->keys, &answer, &fault);

@@ -56,9 +56,9 @@ enum status item_read_up_to_send(struct db *db, const struct page_query *query,
     item_bind_scope(&params, query->workspace_id, query->user_id);
     db_params_int8(&params, ITEM_MARKED_MAX);
     db_params_time(&params, at.created_at_us);
-    db_params_uuid(&params, at.id.bytes);
-    db_params_text(&params, query->category);
-    db_params_text(&params, query->event_type);
+    source_id_bind(&at.id, &params);
+    for (size_t i = 0; i < source_notifications.filter_count; i++)
+        source_value_bind(&source_notifications.filters[i], &query->filters[i], &params);
     enum status status = db_send(db, &statement, &params, tag, fault);
     db_params_done(&params);
     return status;

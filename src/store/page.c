@@ -11,39 +11,27 @@
 
 #include "page_private.h"
 
-/* The columns of every page statement, in order; an item's end with SCAN_END. */
-enum {
-    COLUMN_MEMBER,
-    COLUMN_ID,
-    COLUMN_EVENT_TYPE,
-    COLUMN_CATEGORY,
-    COLUMN_TITLE,
-    COLUMN_BODY,
-    COLUMN_DATA,
-    COLUMN_OCCURRED_AT,
-    COLUMN_CREATED_AT,
-    COLUMN_READ_AT,
-    COLUMN_MATCHED,
-    COLUMN_SCAN_END,
-    COLUMN_BOUND,
-    COLUMN_CLUSTER, /* boundary's: this and the next */
-    COLUMN_SEEN
-};
-
 /* A snapshot as text: two numbers and PAGE_RUNNING_MAX more, 20 digits and a separator each. */
 enum { PARAMS_BYTES_MAX = 16 * 1024, SNAPSHOT_TEXT_MAX = (PAGE_RUNNING_MAX + 2) * 21 + 1 };
 
 static enum page_reading page_reading(const struct page_query *query)
 {
+    const struct source *source = query->statements->source;
+    bool scans = source->roles_column != NULL;
     if (query->boundary)
         return PAGE_BOUNDARY;
-    return query->category.at != NULL || query->event_type.at != NULL ? PAGE_FILTERED : PAGE_INDEXED;
+    for (size_t i = 0; !scans && i < source->filter_count; i++)
+        scans = query->filters[i].given;
+    return scans ? PAGE_FILTERED : PAGE_INDEXED;
 }
 
 const struct db_statement *page_statement(const struct page_query *query)
 {
     enum page_way way = !query->continues ? PAGE_HEAD : query->newer ? PAGE_NEWER : PAGE_OLDER;
-    return &query->statements->texts[query->unread][page_reading(query)][way].statement;
+    const struct db_statement *statement =
+        &query->statements->texts[query->flag][page_reading(query)][way].statement;
+    assert(statement->sql != NULL);
+    return statement;
 }
 
 /* ---- places -------------------------------------------------------------------------------------------- */
@@ -54,14 +42,14 @@ int page_position_compare(const struct page_position *a, const struct page_posit
         return a->created_at_us < b->created_at_us ? -1 : 1;
     if (a->instant || b->instant)
         return (int)b->instant - (int)a->instant;
-    return memcmp(a->id.bytes, b->id.bytes, sizeof a->id.bytes);
+    return source_id_compare(&a->id, &b->id);
 }
 
 struct page_position page_position_last(const struct page_position *at)
 {
     struct page_position last = *at;
     if (last.instant) {
-        memset(last.id.bytes, 0xff, sizeof last.id.bytes);
+        last.id = source_id_highest(at->id.type);
         last.created_at_us--;
     }
     return last;
@@ -75,9 +63,10 @@ static void page_bind_place(const struct page_query *query, struct db_params *pa
     if (query->newer)
         at = page_position_last(&at);
     else if (at.instant)
-        memset(at.id.bytes, 0, sizeof at.id.bytes);
+        at.id = source_id_lowest(at.id.type);
+    assert(at.id.type == query->statements->source->id_type);
     db_params_time(params, at.created_at_us);
-    db_params_uuid(params, at.id.bytes);
+    source_id_bind(&at.id, params);
 }
 
 static void page_bind_snapshot(const struct page_snapshot *snapshot, struct db_params *params)
@@ -93,6 +82,7 @@ static void page_bind_snapshot(const struct page_snapshot *snapshot, struct db_p
 
 static void page_bind(const struct page_query *query, struct db_params *params)
 {
+    const struct source *source = query->statements->source;
     enum page_reading reading = page_reading(query);
     assert(query->limit >= 1 && query->limit <= PAGE_LIMIT_MAX);
     db_params_init(params, PARAMS_BYTES_MAX);
@@ -104,8 +94,8 @@ static void page_bind(const struct page_query *query, struct db_params *params)
     if (reading != PAGE_INDEXED) {
         assert(query->scan_max > 0);
         db_params_int8(params, query->scan_max);
-        db_params_text(params, query->category);
-        db_params_text(params, query->event_type);
+        for (size_t i = 0; i < source->filter_count; i++)
+            source_value_bind(&source->filters[i], &query->filters[i], params);
     }
     if (reading == PAGE_BOUNDARY && query->continues)
         page_bind_snapshot(&query->snapshot, params);
@@ -132,26 +122,62 @@ enum status page_read(struct db *db, const struct page_query *query, struct db_r
 
 /* ---- an answer ----------------------------------------------------------------------------------------- */
 
-static struct page_position page_position_at(const struct db_result *result, int row)
+/* Which column of the result holds one of the source's, or one of ours behind them. */
+static int page_column(size_t column)
 {
-    struct page_position at = {.created_at_us = db_result_time(result, row, COLUMN_CREATED_AT)};
-    memcpy(at.id.bytes, db_result_uuid(result, row, COLUMN_ID), DB_UUID_BYTES);
-    return at;
+    return PAGE_COLUMN_FIRST + (int)column;
+}
+
+static int page_own_column(const struct page_statements *statements, int own)
+{
+    return PAGE_COLUMN_FIRST + (int)statements->source->column_count + own;
+}
+
+static struct source_id page_read_id(enum source_type type, const struct db_result *result, int row,
+                                     int column)
+{
+    struct source_id id = {.type = type};
+    if (type == SOURCE_UUID) {
+        memcpy(id.uuid.bytes, db_result_uuid(result, row, column), sizeof id.uuid.bytes);
+    } else if (type == SOURCE_BIGINT) {
+        id.number = db_result_int8(result, row, column);
+    } else {
+        struct span text = db_result_text(result, row, column);
+        assert(text.bytes <= sizeof id.text); /* the statement leaves out longer ones */
+        id.bytes = text.bytes;
+        memcpy(id.text, text.at, text.bytes);
+    }
+    return id;
+}
+
+static struct page_position page_position_at(const struct page_query *query, const struct db_result *result,
+                                             int row)
+{
+    const struct page_statements *statements = query->statements;
+    return (struct page_position){
+        .created_at_us = db_result_time(result, row, page_column(statements->created_at)),
+        .id = page_read_id(statements->source->id_type, result, row, page_column(statements->id)),
+    };
+}
+
+static struct page_position page_instant(const struct page_query *query, int64_t created_at_us)
+{
+    return (struct page_position){
+        .created_at_us = created_at_us, .instant = true, .id = {.type = query->statements->source->id_type}};
 }
 
 /* Where an older walk turns round: at the newest entry it showed, or above where it stood when it showed
- * none, but never above the bound. No bound (a feed that nothing settles): from the beginning. */
+ * none, but never above the bound. No bound (a feed that nothing settled yet): from the beginning. */
 static void page_turn_newer(const struct page_query *query, struct page *page)
 {
-    struct page_position bound = {.created_at_us = db_result_time(page->result, 0, COLUMN_BOUND),
-                                  .instant = true};
+    struct page_position bound =
+        page_instant(query, db_result_time(page->result, 0, page_own_column(query->statements, PAGE_BOUND)));
     page->prev = bound;
     page->has_newest = page->count > 0;
     if (page->has_newest)
-        page->newest = page_position_at(page->result, 0);
-    struct page_position top = {.created_at_us = query->after.created_at_us, .instant = true};
-    if (page->has_newest)
-        top = page->newest;
+        page->newest = page_position_at(query, page->result, 0);
+    struct page_position top =
+        page->has_newest ? page->newest : page_instant(query, query->after.created_at_us);
     if ((page->has_newest || query->continues) && page_position_compare(&top, &bound) < 0)
         page->prev = top;
 }
@@ -160,11 +186,10 @@ static void page_turn_newer(const struct page_query *query, struct page *page)
 static void page_turn_older(const struct page_query *query, struct page *page)
 {
     if (page->count > 0) {
-        page->prev = page_position_at(page->result, 0);
+        page->prev = page_position_at(query, page->result, 0);
         return;
     }
-    page->prev = (struct page_position){
-        .created_at_us = query->after.created_at_us + (query->after.instant ? 0 : 1), .instant = true};
+    page->prev = page_instant(query, query->after.created_at_us + (query->after.instant ? 0 : 1));
 }
 
 static enum status page_read_number(const char **text, const char *end, uint64_t *number)
@@ -194,11 +219,13 @@ static enum status page_read_snapshot(struct span text, struct page_snapshot *sn
 }
 
 /* How many of the rows are shown, whether there are more, and the last one read. */
-static void page_count_rows(const struct db_result *result, int limit, struct page *page, int *last)
+static void page_count_rows(const struct page_query *query, const struct db_result *result, struct page *page,
+                            int *last)
 {
-    int rows = db_result_rows(result);
+    int rows = db_result_rows(result), limit = query->limit;
+    int own_matched = page_own_column(query->statements, PAGE_MATCHED);
     /* Only the last row can be one that does not match: the entry at which a scan ended. */
-    int matched = db_result_bool(result, rows - 1, COLUMN_MATCHED) ? rows : rows - 1;
+    int matched = db_result_bool(result, rows - 1, own_matched) ? rows : rows - 1;
     if (matched > limit) {
         page->count = limit;
         page->has_more = true;
@@ -206,30 +233,40 @@ static void page_count_rows(const struct db_result *result, int limit, struct pa
         return;
     }
     page->count = matched;
-    page->has_more = db_result_bool(result, rows - 1, COLUMN_SCAN_END);
+    page->has_more = db_result_bool(result, rows - 1, page_own_column(query->statements, PAGE_SCAN_END));
     *last = rows - 1;
+}
+
+static enum page_access page_read_access(const struct page_query *query, const struct db_result *result)
+{
+    if (!db_result_bool(result, 0, 0))
+        return PAGE_NO_MEMBER;
+    bool allowed = db_result_bool(result, 0, page_own_column(query->statements, PAGE_ALLOWED));
+    return allowed ? PAGE_GRANTED : PAGE_NO_ROLE;
 }
 
 enum status page_open(const struct page_query *query, const struct db_result *result, struct page *page,
                       struct fault *fault)
 {
+    const struct page_statements *statements = query->statements;
     int rows = db_result_rows(result), last = -1;
     assert(rows >= 1 && rows <= query->limit + 1);
     struct page opened = {.result = result,
-                          .member = db_result_bool(result, 0, COLUMN_MEMBER),
+                          .access = page_read_access(query, result),
                           .ascending = query->continues && query->newer};
-    if (!db_result_is_null(result, 0, COLUMN_ID))
-        page_count_rows(result, query->limit, &opened, &last);
+    if (!db_result_is_null(result, 0, page_column(statements->id)))
+        page_count_rows(query, result, &opened, &last);
     opened.has_next = opened.has_more || opened.ascending;
-    opened.next = last >= 0 ? page_position_at(result, last) : query->after;
+    opened.next = last >= 0 ? page_position_at(query, result, last) : query->after;
     if (opened.ascending)
         page_turn_older(query, &opened);
     else
         page_turn_newer(query, &opened);
     if (query->boundary) {
-        opened.cluster = (uint32_t)(uint64_t)db_result_int8(result, 0, COLUMN_CLUSTER);
-        enum status status =
-            page_read_snapshot(db_result_text(result, 0, COLUMN_SEEN), &opened.snapshot, fault);
+        opened.cluster =
+            (uint32_t)(uint64_t)db_result_int8(result, 0, page_own_column(statements, PAGE_CLUSTER));
+        struct span seen = db_result_text(result, 0, page_own_column(statements, PAGE_SEEN));
+        enum status status = page_read_snapshot(seen, &opened.snapshot, fault);
         if (status != ST_OK)
             return status;
     }
@@ -241,27 +278,12 @@ void page_open_item(const struct db_result *result, struct page *page)
 {
     assert(db_result_rows(result) == 1);
     *page = (struct page){.result = result,
-                          .member = db_result_bool(result, 0, COLUMN_MEMBER),
-                          .count = !db_result_is_null(result, 0, COLUMN_ID)};
+                          .access = db_result_bool(result, 0, 0) ? PAGE_GRANTED : PAGE_NO_MEMBER,
+                          .count = !db_result_is_null(result, 0, PAGE_COLUMN_FIRST)};
 }
 
-struct page_entry page_entry_at(const struct page *page, int index)
+int page_row(const struct page *page, int index)
 {
-    const struct db_result *result = page->result;
     assert(index >= 0 && index < page->count);
-    int row = page->ascending ? page->count - 1 - index : index;
-    struct page_position at = page_position_at(result, row);
-    return (struct page_entry){
-        .id = at.id,
-        .event_type = db_result_text(result, row, COLUMN_EVENT_TYPE),
-        .category = db_result_text(result, row, COLUMN_CATEGORY),
-        .title = db_result_text(result, row, COLUMN_TITLE),
-        .body = db_result_text(result, row, COLUMN_BODY),
-        .data = db_result_text(result, row, COLUMN_DATA),
-        .created_at_us = at.created_at_us,
-        .occurred = !db_result_is_null(result, row, COLUMN_OCCURRED_AT),
-        .read = !db_result_is_null(result, row, COLUMN_READ_AT),
-        .occurred_at_us = db_result_time(result, row, COLUMN_OCCURRED_AT),
-        .read_at_us = db_result_time(result, row, COLUMN_READ_AT),
-    };
+    return page->ascending ? page->count - 1 - index : index;
 }

@@ -11,21 +11,26 @@ enum page_way { PAGE_HEAD, PAGE_OLDER, PAGE_NEWER, PAGE_WAYS };
 enum page_reading { PAGE_INDEXED, PAGE_FILTERED, PAGE_BOUNDARY, PAGE_READINGS };
 
 struct page_shape {
-    bool unread;
+    bool flag;
     enum page_reading reading;
     enum page_way way;
 };
 
 enum { PAGE_NAME_MAX = 128 };
 
+/* What stands behind the source's columns in a row, counted from their end. */
+enum { PAGE_MATCHED, PAGE_SCAN_END, PAGE_ALLOWED, PAGE_BOUND, PAGE_CLUSTER, PAGE_SEEN };
+
 struct page_text {
     char name[PAGE_NAME_MAX];
     struct buffer sql;
-    struct db_statement statement;
+    struct db_statement statement; /* sql NULL: a shape that the source does not offer */
 };
 
 struct page_statements {
-    const struct page_names *names;
+    const struct source *source;
+    int64_t settle_max_ms;
+    size_t id, created_at; /* which of the source's columns they are */
     struct page_text texts[2][PAGE_READINGS][PAGE_WAYS];
 };
 

@@ -7,7 +7,7 @@
 
 #include "wire/base64url.h"
 
-enum { VERSION = 1, TAG_BYTES = 16, CLUSTER_BYTES = 4, ENTRY_BYTES = 24 };
+enum { VERSION = 1, TAG_BYTES = 16, CLUSTER_BYTES = 4, ENTRY_BYTES_MAX = 8 + 2 + CURSOR_ID_TEXT_MAX };
 
 /* Years 1 to 9999: what a page can show. */
 static const int64_t created_at_min_us = -62135596800000000, created_at_max_us = 253402300799999999;
@@ -205,8 +205,7 @@ static bool take_fields(struct reader *reader, struct cursor *cursor)
     cursor->direction = (enum cursor_direction)direction;
     cursor->contract = (enum cursor_contract)contract;
     return cursor->created_at_us >= created_at_min_us && cursor->created_at_us <= created_at_max_us &&
-           (cursor->contract != CURSOR_LIVE || cursor->snapshot_bytes == 0 ||
-            cursor->snapshot_bytes == ENTRY_BYTES);
+           (cursor->contract != CURSOR_LIVE || cursor->snapshot_bytes <= ENTRY_BYTES_MAX);
 }
 
 static enum status refuse(const char *code, const char *why, struct fault *fault)

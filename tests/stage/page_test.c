@@ -24,7 +24,7 @@ static void begin(const char *name)
         .prepared_statements = true,
     };
     struct fault fault;
-    statements = page_compose(&page_notifications);
+    statements = page_compose(&source_notifications, 30000);
     cr_assert_not_null(statements);
     cr_assert_eq(db_open(&settings, &db, &fault), ST_OK, "%s", fault.text);
 }
@@ -61,6 +61,11 @@ static struct page_query ask(const char *workspace, const char *user, int limit)
                                .scan_max = 2000};
 }
 
+static struct source_value text_value(const char *text)
+{
+    return (struct source_value){.given = true, .text = span_of(text)};
+}
+
 static struct db_result *read_page(const struct page_query *query, struct page *page)
 {
     struct db_result *result = NULL;
@@ -70,12 +75,20 @@ static struct db_result *read_page(const struct page_query *query, struct page *
     return result;
 }
 
+/* The columns of the built-in feed, in order. */
+enum { ID, EVENT_TYPE, CATEGORY, TITLE, BODY, DATA, OCCURRED_AT, CREATED_AT, READ_AT };
+
+static struct span column_text(const struct db_result *result, int row, int column)
+{
+    return db_result_text(result, row, PAGE_COLUMN_FIRST + column);
+}
+
 /* The number in "title N". */
 static int number_at(const struct page *page, int index)
 {
-    struct page_entry entry = page_entry_at(page, index);
+    struct span shown = column_text(page->result, page_row(page, index), TITLE);
     char title[64];
-    snprintf(title, sizeof title, "%.*s", (int)entry.title.bytes, entry.title.at);
+    snprintf(title, sizeof title, "%.*s", (int)shown.bytes, shown.at);
     cr_assert_eq(strncmp(title, "title ", 6), 0, "%s", title);
     return (int)strtol(title + 6, NULL, 10);
 }
@@ -88,7 +101,7 @@ static int walk(struct page_query query, int *numbers, int *pages)
     for (*pages = 0; more; ++*pages) {
         struct page page;
         struct db_result *result = read_page(&query, &page);
-        cr_assert(page.member);
+        cr_assert_eq(page.access, PAGE_GRANTED);
         cr_assert_leq(page.count, query.limit);
         for (int i = 0; i < page.count; i++)
             numbers[count++] = number_at(&page, i);
@@ -121,13 +134,15 @@ Test(page, membership)
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
             struct page page;
             struct page_query query = ask(rows[i].workspace, rows[i].user, 20);
-            query.unread = (form & 1) != 0;
+            query.flag = (form & 1) != 0;
             query.continues = (form & 2) != 0;
-            query.after.created_at_us = INT64_C(4000000000000000);
+            query.after = (struct page_position){.created_at_us = INT64_C(4000000000000000),
+                                                 .id = {.type = SOURCE_UUID}};
             if ((form & 4) != 0)
-                query.event_type = span_of("t1");
+                query.filters[1] = text_value("t1");
             struct db_result *result = read_page(&query, &page);
-            cr_expect_eq(page.member, rows[i].member, "%s %s form %d", rows[i].workspace, rows[i].user, form);
+            cr_expect_eq(page.access == PAGE_GRANTED, rows[i].member, "%s %s form %d", rows[i].workspace,
+                         rows[i].user, form);
             if (form == 0 || form == 2)
                 cr_expect_eq(page.count, rows[i].count, "%s %s form %d: %d", rows[i].workspace, rows[i].user,
                              form, page.count);
@@ -139,7 +154,7 @@ Test(page, membership)
     struct page page;
     struct page_query query = ask("w", "u1", 20);
     struct db_result *result = read_page(&query, &page);
-    cr_expect(!page.member && page.count == 0, "taken out: nothing is read");
+    cr_expect(page.access == PAGE_NO_MEMBER && page.count == 0, "taken out: nothing is read");
     db_result_free(result);
     end();
 }
@@ -153,13 +168,19 @@ Test(page, entries)
     struct db_result *result = read_page(&query, &page);
     cr_assert_eq(page.count, 4);
     cr_expect(!page.has_more, "exactly limit entries: no more");
-    struct page_entry first = page_entry_at(&page, 0), third = page_entry_at(&page, 2);
-    cr_expect(span_is(first.data, "{\"n\": 9007199254740993}"), "the bytes as they were");
-    cr_expect(first.occurred && !first.read && third.read && !third.occurred);
-    cr_expect_eq(first.occurred_at_us % 1000000, 6);
-    cr_expect_eq(first.created_at_us % 1000000, 123456);
-    cr_expect_null(third.data.at);
-    cr_expect(span_is(first.category, "c1") && span_is(first.event_type, "t1") && span_is(first.body, ""));
+    int first = page_row(&page, 0), third = page_row(&page, 2);
+    cr_expect(span_is(column_text(result, first, DATA), "{\"n\": 9007199254740993}"),
+              "the bytes as they were");
+    cr_expect(!db_result_is_null(result, first, PAGE_COLUMN_FIRST + OCCURRED_AT));
+    cr_expect(db_result_is_null(result, first, PAGE_COLUMN_FIRST + READ_AT));
+    cr_expect(!db_result_is_null(result, third, PAGE_COLUMN_FIRST + READ_AT));
+    cr_expect(db_result_is_null(result, third, PAGE_COLUMN_FIRST + OCCURRED_AT));
+    cr_expect_eq(db_result_time(result, first, PAGE_COLUMN_FIRST + OCCURRED_AT) % 1000000, 6);
+    cr_expect_eq(db_result_time(result, first, PAGE_COLUMN_FIRST + CREATED_AT) % 1000000, 123456);
+    cr_expect_null(column_text(result, third, DATA).at);
+    cr_expect(span_is(column_text(result, first, CATEGORY), "c1"));
+    cr_expect(span_is(column_text(result, first, EVENT_TYPE), "t1"));
+    cr_expect(span_is(column_text(result, first, BODY), ""));
     db_result_free(result);
     end();
 }
@@ -178,7 +199,7 @@ Test(page, walks)
         for (int k = 0; k < N; k++)
             cr_assert_eq(numbers[k], k + 1, "limit %d: place %d is %d", limits[i], k, numbers[k]);
         struct page_query unread = ask("w", "u1", limits[i]);
-        unread.unread = true;
+        unread.flag = true;
         cr_assert_eq(walk(unread, numbers, &pages), N - N / 3);
         for (int k = 0; k < N - N / 3; k++)
             cr_assert_eq(numbers[k], 1 + k / 2 * 3 + k % 2);
@@ -200,15 +221,15 @@ Test(page, scans)
             int pages;
             struct page_query query = ask("w", "u1", limits[i]);
             query.scan_max = scans[s];
-            query.category = span_of("c7");
+            query.filters[0] = text_value("c7");
             cr_assert_eq(walk(query, numbers, &pages), N / 10, "scan_max %d limit %d", scans[s], limits[i]);
             for (int k = 0; k < N / 10; k++)
                 cr_assert_eq(numbers[k], 7 + 10 * k);
-            query.event_type = span_of("t0");
+            query.filters[1] = text_value("t0");
             cr_assert_eq(walk(query, numbers, &pages), 0, "c7 are all t1");
             cr_assert_eq(pages, N / scans[s] + 1, "scan_max %d: %d pages, perhaps empty", scans[s], pages);
-            query.event_type = span_of("t1");
-            query.unread = true;
+            query.filters[1] = text_value("t1");
+            query.flag = true;
             cr_assert_eq(walk(query, numbers, &pages), 16, "7, 17, 37, 47 … 227");
         }
     }

@@ -115,7 +115,7 @@ static void prepare_pages(struct world *w, const struct page_statements *stateme
         query.newer = form % 3 == 2;
         query.boundary = form / 3 == 2;
         if (form / 3 == 1)
-            query.category = span_of("x");
+            query.filters[0].given = true;
         const struct db_statement *statement = page_statement(&query);
         world_exec(w, "PREPARE %s AS %s", statement->name, statement->sql);
     }
@@ -159,7 +159,7 @@ static void check_pages(struct world *w, const char *state)
 Test(foundation, page_plan)
 {
     static struct world w;
-    struct page_statements *statements = page_compose(&page_notifications);
+    struct page_statements *statements = page_compose(&source_notifications, 30000);
     world_open(&w, "page_plan");
     world_database(&w);
     world_exec(&w, "ALTER TABLE notifications SET (autovacuum_enabled = off)");

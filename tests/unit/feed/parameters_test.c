@@ -8,9 +8,11 @@
 enum { NOW_S = 1790000000 };
 
 static struct cursor_keys keys;
+static struct page_statements *statements;
 
 static void make_keys(void)
 {
+    statements = page_compose(&source_notifications, 30000); /* until the test's process ends */
     memset(&keys, 0, sizeof keys);
     keys.keys[0].id[0] = '1';
     keys.keys[0].secret.count = CRYPTO_KEY_MIN;
@@ -40,6 +42,7 @@ static enum status ask_as(const char *user, const char *query, struct ask *ask, 
         .count = count,
         .workspace_id = span_of("w"),
         .user_id = span_of(user),
+        .statements = statements,
         .keys = &keys,
         .scan_max = 2000,
         .cursor_ttl_us = 3600 * (int64_t)1000000,
@@ -119,15 +122,15 @@ Test(parameters, filters)
     make_keys();
     cr_assert_eq(ask_as("u1", "", &ask, &fault), ST_OK);
     cr_expect_eq(ask.query.limit, 20);
-    cr_expect(!ask.query.unread && !ask.query.continues);
-    cr_expect_null(ask.query.category.at);
+    cr_expect(!ask.query.flag && !ask.query.continues);
+    cr_expect(!ask.query.filters[0].given && !ask.query.filters[1].given);
     cr_assert_eq(ask_as("u1",
                         "unread=true&category=meetings&event_type=a.b&direction=older&contract=live&cursor=",
                         &ask, &fault),
                  ST_OK);
-    cr_expect(ask.query.unread && !ask.query.continues);
-    cr_expect(span_is(ask.query.category, "meetings"));
-    cr_expect(span_is(ask.query.event_type, "a.b"));
+    cr_expect(ask.query.flag && !ask.query.continues);
+    cr_expect(span_is(ask.query.filters[0].text, "meetings"));
+    cr_expect(span_is(ask.query.filters[1].text, "a.b"));
     cr_expect_eq(ask.query.scan_max, 2000);
 }
 
@@ -136,7 +139,7 @@ static void write_cursor(const struct ask *ask, struct page_position at, char *c
 {
     struct fault fault;
     struct parameters_cursors cursors;
-    struct page page = {.member = true, .has_more = true, .has_next = true, .next = at, .prev = at};
+    struct page page = {.has_more = true, .has_next = true, .next = at, .prev = at};
     cr_assert_eq(parameters_cursors(ask, &page, &keys, &cursors, &fault), ST_OK);
     snprintf(cursor, CURSOR_TEXT_MAX + 1, "%s", cursors.next);
 }
@@ -147,7 +150,8 @@ static void crossed(const char *from, const char *to, const char *user, const ch
     struct ask ask;
     struct fault fault;
     char cursor[CURSOR_TEXT_MAX + 1], query[2048];
-    struct page_position at = {.created_at_us = 1790000000123456, .id = {{1, 2, 3}}};
+    struct page_position at = {.created_at_us = 1790000000123456,
+                               .id = {.type = SOURCE_UUID, .uuid = {{1, 2, 3}}}};
     cr_assert_eq(ask_as("u1", from, &ask, &fault), ST_OK);
     write_cursor(&ask, at, cursor);
     snprintf(query, sizeof query, "cursor=%s%s%s", cursor, to[0] == '\0' ? "" : "&", to);
@@ -158,7 +162,7 @@ static void crossed(const char *from, const char *to, const char *user, const ch
         return;
     cr_expect(ask.query.continues);
     cr_expect_eq(ask.query.after.created_at_us, at.created_at_us);
-    cr_expect_eq(memcmp(&ask.query.after.id, &at.id, sizeof at.id), 0);
+    cr_expect_eq(source_id_compare(&ask.query.after.id, &at.id), 0);
 }
 
 Test(parameters, cursors)
@@ -185,7 +189,7 @@ Test(parameters, expired)
     struct ask ask;
     struct fault fault;
     char cursor[CURSOR_TEXT_MAX + 1], query[2048];
-    struct page_position at = {.created_at_us = 1};
+    struct page_position at = {.created_at_us = 1, .id = {.type = SOURCE_UUID}};
     make_keys();
     cr_assert_eq(ask_as("u1", "", &ask, &fault), ST_OK);
     ask.now_us -= 3601 * (int64_t)1000000;
@@ -202,8 +206,8 @@ Test(parameters, cluster)
     struct fault fault;
     struct parameters_cursors cursors;
     char query[2048];
-    struct page_position at = {.created_at_us = 5, .id = {{1}}};
-    struct page page = {.member = true, .has_next = true, .next = at, .prev = at, .cluster = 7};
+    struct page_position at = {.created_at_us = 5, .id = {.type = SOURCE_UUID, .uuid = {{1}}}};
+    struct page page = {.has_next = true, .next = at, .prev = at, .cluster = 7};
     page.snapshot = (struct page_snapshot){.xmin = 700, .xmax = 710, .count = 2, .running = {700, 705}};
     make_keys();
     cr_assert_eq(ask_as("u1", "contract=boundary", &ask, &fault), ST_OK);

@@ -19,9 +19,9 @@ Test(routes, paths)
         {"/v1/workspaces/w/feeds/notifications/", NULL},
         {"/v1/workspaces//feeds/notifications", NULL},
         {"//v1/workspaces/w/feeds/notifications", NULL},
-        {"/v1/workspaces/w/feeds/posts", NULL},
+        {"/v1/workspaces/w/feeds/posts", "w"},
         {"/v1/workspaces/w/notifications", NULL},
-        {"/v1/feeds/notifications", NULL},
+        {"/v1/feeds/notifications", ""},
         {"/v2/workspaces/w/feeds/notifications", NULL},
         {"/v1/workspaces/a%00b/feeds/notifications", NULL},
         {"/v1/workspaces/%FF/feeds/notifications", NULL},
@@ -36,9 +36,8 @@ Test(routes, paths)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct route route;
         routes_find(span_of(rows[i].path), &route);
-        cr_expect_eq(route.kind, rows[i].workspace == NULL ? ROUTE_NONE : ROUTE_NOTIFICATIONS, "%s",
-                     rows[i].path);
-        if (rows[i].workspace != NULL && route.kind == ROUTE_NOTIFICATIONS)
+        cr_expect_eq(route.kind, rows[i].workspace == NULL ? ROUTE_NONE : ROUTE_FEED, "%s", rows[i].path);
+        if (rows[i].workspace != NULL && route.kind == ROUTE_FEED)
             cr_expect_str_eq(route.workspace, rows[i].workspace);
     }
 }
@@ -56,7 +55,7 @@ Test(routes, kinds)
         {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-000000000001/", ROUTE_NONE},
         {"/v1/workspaces/w/notifications/0199a000-0000-7000-8000-00000000000/read", ROUTE_NONE},
         {"/v1/workspaces/w/notifications/{id}/read", ROUTE_NONE},
-        {"/v1/workspaces/{workspace}/feeds/notifications", ROUTE_NOTIFICATIONS},
+        {"/v1/workspaces/{workspace}/feeds/notifications", ROUTE_FEED},
         {"/v1/workspaces/w/feeds/notifications/unread_count", ROUTE_UNREAD_COUNT},
         {"/v1/workspaces/w/feeds/notifications/unread_count/x", ROUTE_NONE},
         {"/v1/workspaces/w/feeds/notifications/unread_count/x/y", ROUTE_NONE},
@@ -76,6 +75,25 @@ Test(routes, long_ids)
     for (int bytes = ROUTES_WORKSPACE_MAX; bytes <= ROUTES_WORKSPACE_MAX + 1; bytes++) {
         snprintf(path, sizeof path, "/v1/workspaces/%.*s/feeds/notifications", bytes, id);
         routes_find(span_of(path), &route);
-        cr_expect_eq(route.kind, bytes > ROUTES_WORKSPACE_MAX ? ROUTE_NONE : ROUTE_NOTIFICATIONS);
+        cr_expect_eq(route.kind, bytes > ROUTES_WORKSPACE_MAX ? ROUTE_NONE : ROUTE_FEED);
     }
+}
+
+Test(routes, own_paths)
+{
+    static const struct {
+        const char *path;
+        bool is;
+    } rows[] = {
+        {"/posts", true},  {"/p%6Fsts", true}, {"/%70osts", true},  {"%2Fposts", false}, {"/posts/", false},
+        {"/post", false},  {"", false},        {"/posts%", false},  {"/posts%2", false}, {"/posts%00", false},
+        {"/Posts", false}, {"/post%7", false}, {"/%zzosts", false}, {"//posts", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        cr_expect_eq(routes_is_path(span_of(rows[i].path), "/posts"), rows[i].is, "%s", rows[i].path);
+    struct route route;
+    routes_find(span_of("/v1/feeds/%61ctivity"), &route);
+    cr_expect_eq(route.kind, ROUTE_FEED);
+    cr_expect_str_eq(route.feed, "activity");
+    cr_expect_str_eq(route.workspace, "");
 }

@@ -1,0 +1,43 @@
+/* The feeds a reader serves: the built-in one, and those that were declared. A declared one is known by name
+ * and path from the start, and served once the catalog has said yes. */
+#ifndef BELFRY_FEED_FEEDS_H
+#define BELFRY_FEED_FEEDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/config.h"
+#include "base/span.h"
+#include "base/status.h"
+#include "feed/rows.h"
+#include "store/page.h"
+#include "store/source.h"
+
+enum { FEEDS_MAX = 1 + CONFIG_NAMED_MAX };
+
+struct feeds_entry {
+    const char *name, *path;     /* path NULL: none of its own */
+    const struct source *source; /* NULL: declared, and not checked yet; then the rest is not there either */
+    struct page_statements *statements;
+    struct row_form form;
+};
+
+struct feeds {
+    struct feeds_entry entries[FEEDS_MAX];
+    size_t count;
+};
+
+/* Adds a feed that is to be checked. The texts must live until feeds_done. At most FEEDS_MAX (assert). */
+void feeds_declare(struct feeds *feeds, const char *name, const char *path);
+/* Serves source from now on, under its name: declared before, or new. It must live until feeds_done.
+ * settle_max_ms is [http] settle_max. ST_FATAL: no memory. */
+MUST_USE enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_t settle_max_ms,
+                                 struct fault *fault);
+void feeds_done(struct feeds *feeds); /* of zeroes is fine */
+
+/* NULL: there is none. */
+struct feeds_entry *feeds_find(struct feeds *feeds, struct span name);
+/* By a path of its own, compared as routes_is_path does. */
+struct feeds_entry *feeds_find_path(struct feeds *feeds, struct span path);
+
+#endif
