@@ -677,16 +677,10 @@ static void report(const struct driver *d, int sequences, int64_t took_ms)
         (long long)c->disabled, (long long)d->figures.refused, (long long)d->figures.again);
 }
 
-static long asked_for(const char *name, long fallback)
-{
-    const char *text = getenv(name);
-    return text == NULL ? fallback : strtol(text, NULL, 10);
-}
-
 Test(model, sequences_end_where_the_model_says, .timeout = 600)
 {
-    struct driver d = {.r = rec_open("model"), .traced = asked_for("BELFRY_MODEL_SEED", -1)};
-    long sequences = d.traced >= 0 ? GROUP : asked_for("BELFRY_MODEL_SEQUENCES", SEQUENCES);
+    struct driver d = {.r = rec_open("model"), .traced = world_asked_for("BELFRY_MODEL_SEED", -1)};
+    long sequences = d.traced >= 0 ? GROUP : world_asked_for("BELFRY_MODEL_SEQUENCES", SEQUENCES);
     long first = d.traced >= 0 ? d.traced / GROUP * GROUP : 0, from_ms = (long)world_now_ms();
     d.r->announce = true;
     d.sequences = calloc(GROUP, sizeof *d.sequences);
@@ -698,24 +692,9 @@ Test(model, sequences_end_where_the_model_says, .timeout = 600)
     rec_close(d.r);
 }
 
-/* Criterion runs each test in a process of its own: what was asked for goes there in the environment. */
 int main(int argc, char **argv)
 {
-    int kept = 1;
-    for (int i = 1; i < argc; i++) {
-        bool more = i + 1 < argc;
-        if (more && strcmp(argv[i], "--seed") == 0)
-            setenv("BELFRY_MODEL_SEED", argv[++i], 1);
-        else if (more && strcmp(argv[i], "--sequences") == 0)
-            setenv("BELFRY_MODEL_SEQUENCES", argv[++i], 1);
-        else
-            argv[kept++] = argv[i];
-    }
-    argv[kept] = NULL;
-    struct criterion_test_set *tests = criterion_initialize();
-    int status = 0;
-    if (criterion_handle_args(kept, argv, true))
-        status = !criterion_run_all_tests(tests);
-    criterion_finalize(tests);
-    return status;
+    static const struct world_option options[] = {{"--seed", "BELFRY_MODEL_SEED"},
+                                                  {"--sequences", "BELFRY_MODEL_SEQUENCES"}};
+    return world_main(argc, argv, options, sizeof options / sizeof options[0]);
 }

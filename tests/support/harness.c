@@ -28,6 +28,33 @@ int64_t world_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+int world_main(int argc, char **argv, const struct world_option *options, size_t count)
+{
+    int kept = 1;
+    for (int i = 1; i < argc; i++) {
+        size_t which = 0;
+        while (which < count && strcmp(argv[i], options[which].flag) != 0)
+            which++;
+        if (which < count && i + 1 < argc)
+            setenv(options[which].variable, argv[++i], 1);
+        else
+            argv[kept++] = argv[i];
+    }
+    argv[kept] = NULL;
+    struct criterion_test_set *tests = criterion_initialize();
+    int status = 0;
+    if (criterion_handle_args(kept, argv, true))
+        status = !criterion_run_all_tests(tests);
+    criterion_finalize(tests);
+    return status;
+}
+
+long world_asked_for(const char *variable, long fallback)
+{
+    const char *text = getenv(variable);
+    return text == NULL ? fallback : strtol(text, NULL, 10);
+}
+
 void world_sleep_ms(int ms)
 {
     struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};

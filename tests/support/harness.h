@@ -167,6 +167,15 @@ struct world_reply {
 };
 void world_http(const char *method, const char *url, const char *const *headers, const char *body,
                 struct world_reply *reply);
+struct world_request {
+    const char *method, *url;
+    const char *const *headers; /* ends with NULL, or NULL */
+    const char *body;           /* or NULL */
+};
+/* The same on a connection that stays open between calls: *kept begins as NULL and ends by world_http_leave.
+ */
+void world_http_kept(void **kept, const struct world_request *request, struct world_reply *reply);
+void world_http_leave(void **kept);
 void world_reply_done(struct world_reply *reply);
 /* POST /control/script with one rule or an array (see simulator.h), POST /control/reset, one figure of GET
  * /control/stats. */
@@ -189,6 +198,13 @@ void proxy_say(const char *address, const char *command);
 /* -- small things
  * -------------------------------------------------------------------------------------------- */
 int64_t world_now_ms(void);
+/* main() of a program whose tests take options of their own, each with a value: they reach the test's process
+ * in the environment. */
+struct world_option {
+    const char *flag, *variable;
+};
+int world_main(int argc, char **argv, const struct world_option *options, size_t count);
+long world_asked_for(const char *variable, long fallback);
 void world_sleep_ms(int ms);
 /* Polls done() every 20 ms; fails the test after seconds, naming what. */
 void world_wait(const char *what, int seconds, bool (*done)(void *context), void *context);

@@ -1,4 +1,4 @@
-/* Plain HTTP for tests: libcurl's easy interface, one connection a call. */
+/* Plain HTTP for tests: libcurl's easy interface; one connection a call, unless it is kept. */
 #include <criterion/criterion.h>
 #include <curl/curl.h>
 #include <stdio.h>
@@ -26,19 +26,21 @@ static size_t collect(char *data, size_t size, size_t count, void *context)
     return bytes;
 }
 
-void world_http(const char *method, const char *url, const char *const *headers, const char *body,
-                struct world_reply *reply)
+void world_http_kept(void **kept, const struct world_request *request, struct world_reply *reply)
 {
     struct growing text = {.at = calloc(1, 1)}, head = {.at = calloc(1, 1)};
     struct curl_slist *list = NULL;
-    for (int i = 0; headers != NULL && headers[i] != NULL; i++)
-        list = curl_slist_append(list, headers[i]);
-    CURL *curl = curl_easy_init();
+    for (int i = 0; request->headers != NULL && request->headers[i] != NULL; i++)
+        list = curl_slist_append(list, request->headers[i]);
+    if (*kept == NULL)
+        *kept = curl_easy_init();
+    CURL *curl = *kept;
     cr_assert(curl != NULL);
-    curl_easy_setopt(curl, CURLOPT_URL, url);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, method);
+    curl_easy_reset(curl); /* its connection stays */
+    curl_easy_setopt(curl, CURLOPT_URL, request->url);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
     curl_easy_setopt(curl, CURLOPT_NOBODY,
-                     (long)(strcmp(method, "HEAD") == 0)); /* a body is not waited for */
+                     (long)(strcmp(request->method, "HEAD") == 0)); /* a body is not waited for */
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, list);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, 20000L);
@@ -47,16 +49,30 @@ void world_http(const char *method, const char *url, const char *const *headers,
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, &text);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, collect);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, &head);
-    if (body != NULL)
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body);
+    if (request->body != NULL)
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, request->body);
     reply->status = 0;
     if (curl_easy_perform(curl) == CURLE_OK)
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &reply->status);
     reply->body = text.at;
     reply->body_bytes = text.bytes;
     reply->headers = head.at;
-    curl_easy_cleanup(curl);
     curl_slist_free_all(list);
+}
+
+void world_http_leave(void **kept)
+{
+    curl_easy_cleanup(*kept);
+    *kept = NULL;
+}
+
+void world_http(const char *method, const char *url, const char *const *headers, const char *body,
+                struct world_reply *reply)
+{
+    void *kept = NULL;
+    const struct world_request request = {.method = method, .url = url, .headers = headers, .body = body};
+    world_http_kept(&kept, &request, reply);
+    world_http_leave(&kept);
 }
 
 void world_reply_done(struct world_reply *reply)
