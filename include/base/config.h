@@ -169,6 +169,9 @@ void config_summary(const struct config *config, struct buffer *out);
 
 /* True for a property of a pass-through section that must not be shown. */
 bool config_pair_is_secret(const char *name);
+/* "Did you mean": whichever of nearest (NULL: none yet) and candidate is closer to what was written, or
+ * nearest when candidate is too far off. *distance is nearest's. */
+const char *config_nearest(const char *written, const char *nearest, const char *candidate, size_t *distance);
 /* NULL when there is none. */
 const char *config_pairs_find(const struct config_pairs *pairs, const char *key);
 

@@ -24,7 +24,7 @@ enum exit_code {
     EXIT_KAFKA = 5   /* fatal client error of Kafka: fenced, unauthorised */
 };
 
-enum { FAULT_CODE_MAX = 48, FAULT_FIELD_MAX = 96, FAULT_TEXT_MAX = 400 };
+enum { FAULT_CODE_MAX = 48, FAULT_FIELD_MAX = 96, FAULT_TEXT_MAX = 800 };
 
 struct fault {
     char code[FAULT_CODE_MAX];   /* stable: a reason code, an SQLSTATE, a Kafka error name */

@@ -44,7 +44,5 @@ MUST_USE enum status config_value_store(struct arena *arena, const struct config
 void config_mask(const struct config_entry *entry, struct buffer *out);
 /* A URI or connection string with its passwords as ****. */
 void config_mask_uri(const char *value, struct buffer *out);
-/* The name nearest to what was written, or NULL when none is near. */
-const char *config_nearest(const char *written, const char *nearest, const char *candidate, size_t *distance);
 
 #endif

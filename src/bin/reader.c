@@ -74,7 +74,8 @@ static enum status reader_print(struct buffer *out, struct fault *fault)
 static void reader_name_code(struct fault *fault)
 {
     char text[FAULT_TEXT_MAX];
-    snprintf(text, sizeof text, "%s: %.300s", fault->code, fault->text);
+    snprintf(text, sizeof text, "%s: %.*s", fault->code, (int)(FAULT_TEXT_MAX - FAULT_CODE_MAX - 3),
+             fault->text);
     memcpy(fault->text, text, sizeof text);
 }
 
