@@ -152,6 +152,21 @@ void world_own_server(struct world *w, const char *script, const char *verb, con
         watch_server(w, path, folder, is_kafka ? "kill" : "immediate");
 }
 
+int world_standby(struct world *w)
+{
+    char path[WORLD_PATH_MAX], primary[WORLD_PATH_MAX], folder[WORLD_PATH_MAX], output[256];
+    snprintf(path, sizeof path, "%s/tests/support/postgres", BELFRY_SOURCE_DIR);
+    snprintf(primary, sizeof primary, "%.400s/postgres", w->folder);
+    snprintf(folder, sizeof folder, "%.400s/standby", w->folder);
+    const char *argv[] = {"standby", folder, primary, NULL};
+    int code = world_run(w, path, argv, output, sizeof output);
+    cr_assert(code == 0, "postgres standby left with %d: see %s", code, w->children[w->child_count - 1].log);
+    watch_server(w, path, folder, "immediate");
+    const char *port = strrchr(output, ':');
+    cr_assert_not_null(port, "%s", output);
+    return (int)strtol(port + 1, NULL, 10);
+}
+
 void world_close(struct world *w)
 {
     for (int i = 0; i < w->child_count; i++) {

@@ -64,6 +64,9 @@ void world_use_brokers(struct world *w, const char *brokers); /* before world_to
  * start, stop, restart; mode as the script has it, or NULL. Started, it is the one the world uses; it ends
  * with the test's process at the latest. */
 void world_own_server(struct world *w, const char *script, const char *verb, const char *mode);
+/* A hot standby of that own Postgres, streaming from it, as it stands now; ends as it does. Returns its port.
+ */
+int world_standby(struct world *w);
 void world_topics(struct world *w, int partitions);
 struct child *world_simulator(struct world *w,
                               const char *const *extra_arguments /* NULL-terminated or NULL */);
