@@ -1,5 +1,7 @@
 /* The feeds a reader serves: the built-in one, and those that were declared. A declared one is known by name
- * and path from the start, and served once the catalog has said yes. */
+ * and path from the start (feed_open: feeds_declare), answered with 503 meanwhile, and served once the
+ * catalog has said yes (feed_watch_database, where the schema is checked, and once_find: source_check,
+ * feeds_serve). */
 #ifndef BELFRY_FEED_FEEDS_H
 #define BELFRY_FEED_FEEDS_H
 

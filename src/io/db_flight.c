@@ -60,7 +60,7 @@ static void to_wire(const struct db_params *params, struct wire_params *wire)
 static bool is_prepared(const struct db *db, const char *name)
 {
     for (size_t i = 0; i < db->prepared_count; i++) {
-        if (strcmp(db->prepared[i], name) == 0)
+        if (db->prepared[i] == name || strcmp(db->prepared[i], name) == 0)
             return true;
     }
     return false;

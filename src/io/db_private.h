@@ -6,7 +6,7 @@
 
 #include "io/db.h"
 
-enum { DB_STATEMENTS_MAX = 64 };
+enum { DB_STATEMENTS_MAX = 1536 }; /* a declared feed has up to 18, and there may be 64 */
 
 /* One request on the wire. Its commands, in order: [PREPARE] [BEGIN, SET LOCAL] statement [COMMIT] Sync, and
  * with patience ROLLBACK Sync (a failed BEGIN block would stay open otherwise). */
