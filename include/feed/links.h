@@ -17,13 +17,14 @@ enum {
     LINKS_COUNT = 4,
     LINKS_DEPTH = 16, /* statements in flight on one connection; more wait in the reader */
     LINKS_RETRY_FIRST_MS = 100,
-    LINKS_RETRY_CAP_MS = 2000
+    LINKS_RETRY_CAP_MS = 2000,
+    LINKS_TICK_MS = 50 /* a connection is looked at so often although its socket says nothing: deadlines */
 };
 
 struct link {
     struct db *db;
     enum db_state seen; /* as of the last links_pump */
-    int64_t retry_at_ms;
+    int64_t retry_at_ms, pumped_ms;
     struct backoff backoff;
 };
 
@@ -43,8 +44,10 @@ void links_done(struct links *links);
 void links_poll(const struct links *links, struct pollfd *fds);
 /* How long poll may wait before links_pump must be called anyway. */
 int links_wait_ms(const struct links *links);
-/* Reads, writes, connects again what is due. Never blocks. */
-void links_pump(struct links *links);
+/* Reads, writes, connects again what is due; fds as links_poll filled them and poll(2) answered. Never
+ * blocks.
+ */
+void links_pump(struct links *links, const struct pollfd *fds);
 
 /* The connection with the least in flight that has room; NULL: none. */
 struct db *links_pick(struct links *links);

@@ -187,9 +187,8 @@ static enum status feed_watch_database(struct feed *feed, size_t which, struct f
     return ST_FATAL;
 }
 
-static void feed_wait(struct feed *feed)
+static void feed_wait(struct feed *feed, struct pollfd fds[POLL_COUNT])
 {
-    struct pollfd fds[POLL_COUNT];
     fds[POLL_HTTP] = (struct pollfd){.fd = http_server_fd(feed->server), .events = POLLIN};
     /* Once it was seen it stays readable: then it is no news. */
     fds[POLL_STOP] = (struct pollfd){.fd = feed->leaving ? -1 : signals_stop_fd(), .events = POLLIN};
@@ -213,13 +212,13 @@ static void feed_wait(struct feed *feed)
 
 /* One round. The database is looked at before requests: nothing is in flight on a connection that was just
  * made, so the schema may be asked for on it. */
-static enum status feed_round(struct feed *feed, struct fault *fault)
+static enum status feed_round(struct feed *feed, const struct pollfd fds[POLL_COUNT], struct fault *fault)
 {
     struct db_answer answer;
     for (size_t i = 0; i < SERVE_POOLS; i++) {
         if (feed->serve.pools[i].links == NULL)
             continue;
-        links_pump(&feed->links[i]);
+        links_pump(&feed->links[i], fds + POLL_LINKS + i * LINKS_COUNT);
         enum status status = feed_watch_database(feed, i, fault);
         if (status != ST_OK)
             return status;
@@ -245,9 +244,10 @@ static bool feed_left(struct feed *feed)
 
 enum status feed_run(struct feed *feed, struct fault *fault)
 {
+    struct pollfd fds[POLL_COUNT];
     enum status status = ST_OK;
     while (status == ST_OK && !feed_left(feed)) {
-        feed_wait(feed);
+        feed_wait(feed, fds);
         if (signals_take_reload() && feed->setup.reload != NULL)
             feed->setup.reload(feed->setup.reload_context, feed);
         if (signals_stopping() && !feed->leaving) {
@@ -256,7 +256,7 @@ enum status feed_run(struct feed *feed, struct fault *fault)
             readiness_leave(feed->setup.readiness);
             http_server_quiesce(feed->server);
         }
-        status = feed_round(feed, fault);
+        status = feed_round(feed, fds, fault);
     }
     return status;
 }

@@ -64,12 +64,21 @@ static void links_lost(struct links *links, struct link *link)
                   log_int("left_out", left_out));
 }
 
-void links_pump(struct links *links)
+/* A look that finds nothing is a system call. */
+static void links_look(struct link *link, short ready, int64_t now_ms)
+{
+    if (ready == 0 && db_is_up(link->db) && now_ms - link->pumped_ms < LINKS_TICK_MS)
+        return;
+    db_pump(link->db);
+    link->pumped_ms = now_ms;
+}
+
+void links_pump(struct links *links, const struct pollfd *fds)
 {
     int64_t now_ms = clock_monotonic_ms(&links->clock);
     for (size_t i = 0; i < LINKS_COUNT; i++) {
         struct link *link = &links->links[i];
-        db_pump(link->db);
+        links_look(link, fds[i].revents, now_ms);
         enum db_state state = db_state(link->db);
         if (state == DB_UP && link->seen != DB_UP) {
             backoff_reset(&link->backoff);
