@@ -83,7 +83,7 @@ struct http_field {
 struct http_reply {
     int status;
     const char *content_type; /* NULL: none */
-    struct span body;         /* copied */
+    struct span body;         /* copied; with status 304: what a 200 would have, only its length goes out */
     const struct http_field *fields;
     size_t field_count; /* at most HTTP_REPLY_FIELDS_MAX */
 };

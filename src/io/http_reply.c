@@ -60,7 +60,8 @@ struct MHD_Response *http_reply_make(struct http_request *request, const struct 
     struct MHD_Response *response = make_body(body);
     request->reply_bytes = body.bytes;
     buffer_done(&packed);
-    if (response == NULL || http_reply_add_fields(response, request, reply, gzip))
+    /* A 304 says the length that its 200 would have (RFC 9110 8.6), but not how it would be packed. */
+    if (response == NULL || http_reply_add_fields(response, request, reply, gzip && reply->status != 304))
         return response;
     MHD_destroy_response(response);
     return NULL;

@@ -1,10 +1,14 @@
 /* Requests as a client makes them; what every answer must hold is checked here. */
 #include "reader_client.h"
 
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 void client_be(struct client *c, const char *user)
 {
@@ -39,6 +43,18 @@ void client_reload(struct client *c, const char *extra)
     cr_assert_eq(rename(path, c->reader->ini), 0);
     snprintf(c->ini, sizeof c->ini, "%s", c->reader->ini);
     child_signal(c->reader, SIGHUP);
+}
+
+int client_dial(const struct client *c, int receive_bytes)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    address.sin_port = htons((uint16_t)strtoul(strrchr(c->base, ':') + 1, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    cr_assert_geq(fd, 0, "%s", strerror(errno));
+    if (receive_bytes > 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0, "%s", strerror(errno));
+    return fd;
 }
 
 void client_get(const struct client *c, const char *path_and_query, struct world_reply *reply)

@@ -28,6 +28,10 @@ void client_reload(struct client *c, const char *extra);
 /* From now on as this user, with a token by `belfry-reader token`. */
 void client_be(struct client *c, const char *user);
 
+/* A blocking connection of its own to the reader, for what no HTTP library would send. A small receive buffer
+ * (0: the system's) makes a client that does not read felt. */
+int client_dial(const struct client *c, int receive_bytes);
+
 void client_get(const struct client *c, const char *path_and_query, struct world_reply *reply);
 /* One page of workspace w, which must be answered; free with json_decref. */
 json_t *client_page(const struct client *c, const char *query);

@@ -1,8 +1,6 @@
 /* Clients that ask and leave: what they asked for is dropped, on the queue and on the connections alike. */
-#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,10 +23,7 @@ static double figure(struct client *c, const char *format, const char *label)
 static int ask(const struct client *c)
 {
     char request[TOKEN_MAX + 256];
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address.sin_port = htons((uint16_t)atoi(strrchr(c->base, ':') + 1));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0);
+    int fd = client_dial(c, 0);
     int bytes = snprintf(request, sizeof request,
                          "GET /v1/workspaces/w/feeds/notifications HTTP/1.1\r\nHost: belfry\r\n%s\r\n\r\n",
                          c->authorization);

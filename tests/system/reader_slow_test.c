@@ -3,7 +3,6 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +22,9 @@ enum {
     UNREAD_PAGE_BYTES = 7000000
 };
 
-/* Connected; nothing sent. A small receive buffer (0: the system's) makes a client that reads nothing felt.
- */
 static int dial(const struct client *c, int receive_bytes)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    address.sin_port = htons((uint16_t)strtoul(strrchr(c->base, ':') + 1, NULL, 10));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    cr_assert_geq(fd, 0);
-    if (receive_bytes > 0)
-        (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-    cr_assert_eq(connect(fd, (const struct sockaddr *)&address, sizeof address), 0, "%s", strerror(errno));
+    int fd = client_dial(c, receive_bytes);
     cr_assert_eq(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     return fd;
 }
