@@ -160,11 +160,10 @@ void reply_json(struct http_request *request, const struct answer *answer)
     size_t count = 2;
     if (head)
         fields[count++] = (struct http_field){"ETag", answer->etag};
-    struct http_reply reply = {.status = 304, .fields = fields};
+    struct http_reply reply = {.status = 304, .body = buffer_span(answer->body), .fields = fields};
     if (!head || !reply_has_tag(http_request_header(request, HTTP_IF_NONE_MATCH), answer->etag)) {
         reply.status = 200;
         reply.content_type = "application/json";
-        reply.body = buffer_span(answer->body);
         if (answer->link->bytes > 0)
             fields[count++] = (struct http_field){"Link", answer->link->at};
     }

@@ -122,7 +122,7 @@ bool http_head_check(const struct http_head *head, size_t method_bytes, struct h
     if (head->foreign_coding)
         return refuse(problem, 400, "invalid_body", "Of transfer codings only chunked is taken.");
     if (head->hosts > 1 || (head->hosts == 0 && head->request->chunks && head->flaw == NULL))
-        return refuse(problem, 400, "invalid_parameter", "HTTP/1.1 wants one Host.");
+        return refuse(problem, 400, "invalid_parameter", "There must be one Host.");
     if (head->flaw != NULL) {
         (void)refuse(problem, 400, head->flaw_repeated ? "repeated_parameter" : "invalid_parameter",
                      head->flaw);
