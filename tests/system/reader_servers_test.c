@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reader_pair.h"
 #include "reader_steps.h"
 
 #define FEED "/v1/workspaces/w/feeds/notifications"
@@ -40,44 +41,6 @@ static int walk(const struct client *c, const char *query, char *cursor, char *s
 
 /* ---- a hot standby ------------------------------------------------------------------------------------- */
 
-struct pair {
-    struct client primary, standby; /* one world; the standby's reader reads pages there */
-    struct world far;               /* the test's own connection to the standby */
-    struct child log;               /* the standby server's */
-    int met;                        /* recovery conflicts */
-};
-
-static void open_pair(struct pair *p, const char *name, const char *extra)
-{
-    char text[1024];
-    struct client *c = &p->primary;
-    world_open(&c->w, name);
-    world_own_server(&c->w, "postgres", "start", NULL);
-    client_start(c);
-    int port = world_standby(&c->w);
-    snprintf(p->far.uri, sizeof p->far.uri, "postgresql://postgres@127.0.0.1:%d/%s", port, c->w.database);
-    snprintf(p->log.log, sizeof p->log.log, "%.400s/standby/data/server.log", c->w.folder);
-    world_reconnect(&p->far);
-    snprintf(text, sizeof text, "[database]\nread_uri = postgresql://belfry_reader@127.0.0.1:%d/%s\n%s", port,
-             c->w.database, extra);
-    p->standby = *c;
-    p->standby.reader = world_reader(&c->w, text, p->standby.base);
-}
-
-static void close_pair(struct pair *p)
-{
-    child_stop(p->standby.reader);
-    client_close(&p->primary);
-}
-
-/* Waits until the standby has applied all that the primary has written. */
-static void wait_replayed(struct pair *p)
-{
-    char lsn[64];
-    world_text(&p->primary.w, lsn, sizeof lsn, "SELECT pg_current_wal_flush_lsn()");
-    world_wait_count(&p->far, 1, "SELECT (pg_last_wal_replay_lsn() >= '%s')::int", lsn);
-}
-
 /* The head page while a writer runs, then the rest with commits between: only what the oldest writer's number
  * stands above. */
 static void walk_standby(struct pair *p)
@@ -87,14 +50,14 @@ static void walk_standby(struct pair *p)
     put(c, "bdfhjlnp");
     struct db *late = late_begin(c, "g", "6.5");
     put(c, "krt"); /* committed, but their transaction began behind one that runs */
-    wait_replayed(p);
+    pair_wait_replayed(p);
     world_text(&p->far, xmin, sizeof xmin, "SELECT pg_snapshot_xmin(pg_current_snapshot())");
     expect(&p->standby, "limit=4&contract=live", "", "trpn", NULL, NULL);
     expect(&p->standby, "limit=4&contract=boundary", "", "pnlj", cursor, NULL);
     expect(c, "limit=4&contract=boundary", "", "trpn", NULL, NULL); /* the primary knows what runs */
     late_commit(late);
     put(c, "aceuw");
-    wait_replayed(p);
+    pair_wait_replayed(p);
     snprintf(shown, sizeof shown, "pnlj");
     char other[CURSOR_MAX], again[NAMES_MAX] = "pnlj";
     memcpy(other, cursor, CURSOR_MAX);
@@ -128,7 +91,7 @@ static void mark_by_standby(struct pair *p)
     cr_assert_eq(reply.status, 200, "%ld %s", reply.status, reply.body);
     world_reply_done(&reply);
     cr_expect_eq(world_count(&c->w, "SELECT count(*) FROM notifications WHERE read_at IS NOT NULL"), 1);
-    wait_replayed(p);
+    pair_wait_replayed(p);
     char cursor[CURSOR_MAX] = "", shown[NAMES_MAX] = "";
     walk(&p->standby, "limit=5&unread=true", cursor, shown);
     cr_expect_null(strchr(shown, 'b'), "%s", shown);
@@ -150,38 +113,45 @@ static void *ask_slowly(void *context)
     return NULL;
 }
 
+struct conflicts {
+    struct pair *p;
+    int met;
+};
+
 static bool was_cancelled(void *context)
 {
-    struct pair *p = context;
-    return child_log_lines(&p->log, "due to conflict with recovery") == p->met;
+    struct conflicts *seen = context;
+    return child_log_lines(&seen->p->log, "due to conflict with recovery") == seen->met;
 }
 
 /* The page is reading; the lock comes to the standby, whose replay cancels who is in its way. */
-static void conflict(struct pair *p)
+static void conflict(struct conflicts *seen)
 {
+    struct pair *p = seen->p;
     world_wait_count(&p->far, 1,
                      "SELECT count(*) FROM pg_stat_activity WHERE usename = 'belfry_reader'"
                      " AND wait_event = 'PgSleep'");
     world_exec(&p->primary.w, "BEGIN; LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE; COMMIT");
-    p->met++;
-    world_wait("a recovery conflict", 20, was_cancelled, p);
+    seen->met++;
+    world_wait("a recovery conflict", 20, was_cancelled, seen);
 }
 
 static void meet_conflicts(struct pair *p)
 {
     struct client *c = &p->primary;
     struct slow slow = {.c = &p->standby};
+    struct conflicts seen = {.p = p};
     /* Every row takes its time, so that a page can be met while it reads. */
     world_exec(&c->w, "DELETE FROM notifications WHERE title <> 'b'");
     world_exec(&c->w, "CREATE FUNCTION slowly() RETURNS boolean LANGUAGE plpgsql AS"
                       " 'BEGIN PERFORM pg_sleep(0.4); RETURN true; END'");
     world_exec(&c->w, "ALTER TABLE notifications ENABLE ROW LEVEL SECURITY");
     world_exec(&c->w, "CREATE POLICY slow ON notifications USING (slowly())");
-    wait_replayed(p);
+    pair_wait_replayed(p);
     for (int conflicts = 1; conflicts <= 2; conflicts++) {
         cr_assert_eq(pthread_create(&slow.thread, NULL, ask_slowly, &slow), 0);
         for (int i = 0; i < conflicts; i++)
-            conflict(p);
+            conflict(&seen);
         pthread_join(slow.thread, NULL);
         const char *retry = strcasestr(slow.reply.headers, "\nRetry-After: ");
         printf("standby: %d recovery conflicts: %ld %.60s%s\n", conflicts, slow.reply.status, slow.reply.body,
@@ -197,13 +167,13 @@ static void meet_conflicts(struct pair *p)
 Test(reader, standby)
 {
     static struct pair p;
-    open_pair(&p, "reader_standby", "");
+    pair_open(&p, "reader_standby");
     world_exec(&p.far, "ALTER SYSTEM SET max_standby_streaming_delay = 0");
     world_exec(&p.far, "SELECT pg_reload_conf()");
     walk_standby(&p);
     mark_by_standby(&p);
     meet_conflicts(&p);
-    close_pair(&p);
+    pair_close(&p);
 }
 
 /* ---- many running transactions ------------------------------------------------------------------------- */

@@ -1,9 +1,7 @@
 /* reader_1: where a walk goes, both ways and under both contracts: rows of one instant, deleted rows, rows
  * that took their timestamp before a page and commit after it, marks up to a cursor, what a client need not
- * fetch again. The real belfry-reader over HTTP; the bound is moved by hand, or by the real reconciler. */
+ * fetch again. The real belfry-reader over HTTP; the bound is moved by hand. */
 #include <criterion/criterion.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,105 +362,5 @@ Test(reader, read_up_to)
     cr_expect(marked == 5000 && more, "%d", marked);
     cr_expect_eq(mark(&c, "", body, &marked, &more), 200);
     cr_expect(marked == 2000 && !more, "%d", marked);
-    client_close(&c);
-}
-
-/* ---- newer misses nothing ------------------------------------------------------------------------------ */
-
-enum { WRITERS = 6, WRITES = 60 };
-
-struct writer {
-    pthread_t thread;
-    struct db *db;
-    unsigned seed;
-    atomic_int *done;
-};
-
-static void writer_run(struct writer *writer, const char *sql)
-{
-    struct db_statement statement = {"writer", sql};
-    struct fault fault;
-    cr_assert_eq(db_run(writer->db, &statement, NULL, NULL, &fault), ST_OK, "%s", fault.text);
-}
-
-/* As the dispatcher does it: the table lock and the transaction's number come before the timestamp; then it
- * takes its time to commit. Some roll back. */
-static void *write_late(void *context)
-{
-    struct writer *writer = context;
-    for (int i = 0; i < WRITES; i++) {
-        writer_run(writer, "BEGIN");
-        writer_run(writer,
-                   "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title,"
-                   " created_at) SELECT gen_random_uuid(), 'w', 'u1', 't', pg_current_xact_id()::text,"
-                   " clock_timestamp()");
-        world_sleep_ms((int)(rand_r(&writer->seed) % 3 == 0 ? rand_r(&writer->seed) % 400 : 5));
-        writer_run(writer, rand_r(&writer->seed) % 10 == 0 ? "ROLLBACK" : "COMMIT");
-    }
-    atomic_fetch_add(writer->done, 1);
-    return NULL;
-}
-
-/* Walks on from the cursor until nothing new comes; what is shown goes into the table shown. */
-static int walk_on(struct client *c, char *cursor)
-{
-    char query[URL_MAX - 256], next[CURSOR_MAX];
-    int shown = 0;
-    bool more = true;
-    while (more) {
-        snprintf(query, sizeof query, "limit=7&cursor=%s", cursor);
-        json_t *page = client_page(c, query);
-        for (size_t i = 0; i < page_count(page); i++, shown++)
-            world_exec(&c->w, "INSERT INTO shown VALUES ('%s')", page_id(page, i));
-        more = page_has_more(page);
-        snprintf(next, sizeof next, "%s", page_cursor(page));
-        cr_assert_neq(next[0], '\0');
-        snprintf(cursor, CURSOR_MAX, "%s", next);
-        json_decref(page);
-    }
-    return shown;
-}
-
-Test(reader, newer_misses_nothing)
-{
-    static struct client c;
-    static struct writer writers[WRITERS];
-    atomic_int done = 0;
-    char cursor[CURSOR_MAX];
-    client_open(&c, "reader_newer");
-    world_topics(&c.w, 1);
-    world_simulator(&c.w, NULL);
-    world_reconciler(&c.w, NULL);
-    world_exec(&c.w, "CREATE TEMP TABLE shown (id uuid)");
-    for (int i = 0; i < WRITERS; i++) {
-        struct db_settings settings = {.uri = c.w.uri, .application_name = "writer"};
-        struct fault fault;
-        cr_assert_eq(db_open(&settings, &writers[i].db, &fault), ST_OK, "%s", fault.text);
-        writers[i].seed = (unsigned)i + 1;
-        writers[i].done = &done;
-    }
-    expect(&c, "limit=7", "", "", NULL, cursor);
-    for (int i = 0; i < WRITERS; i++)
-        cr_assert_eq(pthread_create(&writers[i].thread, NULL, write_late, &writers[i]), 0);
-    int walks = 0, shown = 0;
-    for (int64_t until = 0; until == 0 || world_now_ms() < until; walks++) {
-        shown += walk_on(&c, cursor);
-        if (until == 0 && atomic_load(&done) == WRITERS)
-            until = world_now_ms() + 6000; /* the bound follows */
-        world_sleep_ms(20);
-    }
-    for (int i = 0; i < WRITERS; i++) {
-        pthread_join(writers[i].thread, NULL);
-        db_close(writers[i].db);
-    }
-    int64_t rows = world_count(&c.w, "SELECT count(*) FROM notifications");
-    int64_t missed =
-        world_count(&c.w, "SELECT count(*) FROM notifications WHERE id NOT IN (SELECT id FROM shown)");
-    /* How many committed behind one with a later timestamp: what a bound of now() would have passed. */
-    printf("newer: %lld rows of %d late writers, shown %d on %d walks: %lld missed\n", (long long)rows,
-           WRITERS, shown, walks, (long long)missed);
-    cr_expect_eq(missed, 0);
-    cr_expect_eq(shown, rows, "each once");
-    cr_expect_gt(rows, WRITERS * WRITES / 2);
     client_close(&c);
 }
