@@ -11,6 +11,7 @@ WITH member AS MATERIALIZED (
     FROM notifications AS n
     WHERE EXISTS (SELECT FROM member) AND n.recipient_user_id = $2 AND n.workspace_id = $1
       AND n.read_at IS NULL AND (n.created_at, n.id) <= ($4, $5)
+      AND n.created_at >= timestamptz '0001-01-01 00:00:00+00'
       AND ($6::text IS NULL OR n.category = $6) AND ($7::text IS NULL OR n.event_type = $7)
     ORDER BY n.created_at DESC, n.id DESC
     LIMIT $3 + 1

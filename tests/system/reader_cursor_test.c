@@ -252,6 +252,14 @@ static const struct fault_case faults[] = {
     {"before all time", AT_TIME, 8, BYTES("\x80\0\0\0\0\0\0\0"), INVALID},
     {"after all time", AT_TIME, 8, BYTES("\x7f\xff\xff\xff\xff\xff\xff\xff"), INVALID},
     {"id type 4", AT_ID, 1, BYTES("\x04"), INVALID},
+    {"a bigint id", AT_ID, 17,
+     BYTES("\x02"
+           "12345678"),
+     INVALID},
+    {"a text id", AT_ID, 17,
+     BYTES("\x03\0\x03"
+           "abc"),
+     INVALID},
     {"a text id past the end", AT_ID, 17, BYTES("\x03\x01\0"), INVALID},
     {"half a uuid", AT_ID + 1, 8, BYTES(""), INVALID},
     {"another query", AT_FINGERPRINT, 1, BYTES("\0"), MISMATCH},

@@ -198,27 +198,97 @@ Test(reader, boundary_cursor)
     client_close(&c);
 }
 
-/* Years that RFC 3339 cannot write, put in by SQL: pages go on around them. */
+static long mark(const struct client *c, const char *query, const char *body, int *marked, bool *more)
+{
+    char url[URL_MAX];
+    struct world_reply reply;
+    const char *headers[] = {c->authorization, NULL};
+    snprintf(url, sizeof url, "%s" FEED "/read%s", c->base, query);
+    world_http("POST", url, headers, body, &reply);
+    json_t *json = json_loadb(reply.body, reply.body_bytes, 0, NULL);
+    *marked = (int)json_integer_value(json_object_get(json, "marked"));
+    *more = json_is_true(json_object_get(json, "more"));
+    const char *code = json_string_value(json_object_get(json, "code"));
+    printf("  read %s: %ld %s marked %d%s\n", query, reply.status, code == NULL ? "" : code, *marked,
+           *more ? " and more" : "");
+    json_decref(json);
+    long status = reply.status;
+    world_reply_done(&reply);
+    return status;
+}
+
+static void code_of(const struct client *c, const char *method, const char *path, const char *code)
+{
+    char url[URL_MAX];
+    struct world_reply reply;
+    const char *headers[] = {c->authorization, NULL};
+    snprintf(url, sizeof url, "%s%s", c->base, path);
+    world_http(method, url, headers, strcmp(method, "POST") == 0 ? "" : NULL, &reply);
+    cr_assert_not_null(strstr(reply.body, code), "%s %s: %ld %s, not %s", method, path, reply.status,
+                       reply.body, code);
+    world_reply_done(&reply);
+}
+
+/* Up and down, by every filter and under both contracts, around rows that no page can show. */
+static void walk_years(const struct client *c, const char *filter, const char *contract)
+{
+    char next[CURSOR_MAX], prev[CURSOR_MAX], query[128];
+    snprintf(query, sizeof query, "limit=2&contract=%s%s", contract, filter);
+    expect(c, query, "", "ed", next, prev);
+    expect(c, query, prev, "", prev, NULL);
+    expect(c, query, next, "cb", next, NULL);
+    expect(c, query, next, "a", next, prev);
+    cr_expect_str_eq(next, "");
+    expect(c, query, prev, "cb", next, NULL);
+    expect(c, query, next, "ed", next, NULL);
+    expect(c, query, next, "", next, prev);
+    expect(c, query, prev, "ed", NULL, NULL);
+}
+
+/* Years that RFC 3339 cannot write, put in by SQL: pages go on around them, and nothing else knows them. The
+ * first and the last microsecond that can be written are shown. */
 Test(reader, years)
 {
     static struct client c;
-    char next[CURSOR_MAX], prev[CURSOR_MAX];
+    static const char *const filters[] = {"", "&unread=true", "&event_type=t", "&category=x&unread=true"};
+    char id[64], path[128], cursor[CURSOR_MAX], body[CURSOR_MAX + 64];
     client_open(&c, "reader_years");
-    put_names(&c, "abc", 1, "1 s");
     bound_at(&c, "2026-03-21T09:00:30Z");
-    world_exec(&c.w, "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title,"
-                     " occurred_at, created_at) SELECT gen_random_uuid(), 'w', 'u1', 't', 'y', at, at"
-                     " FROM unnest(ARRAY['infinity', '-infinity', '10000-01-01 00:00:00+00',"
-                     " '0001-12-31 00:00:00+00 BC', '294276-01-01']::timestamptz[]) AS at");
+    world_exec(&c.w, "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, category,"
+                     " title, occurred_at, created_at) SELECT gen_random_uuid(), 'w', 'u1', 't', 'x', title,"
+                     " at, at FROM unnest(ARRAY['infinity', '-infinity', '10000-01-01 00:00:00+00',"
+                     " '0001-12-31 23:59:59.999999+00 BC', '294276-01-01',"
+                     " '0001-01-01 00:00:00+00', '1969-12-31 23:59:59.999999+00', '1970-01-01 00:00:00+00',"
+                     " '1999-12-31 23:59:59.999999+00', '2026-03-21T09:00:00Z']::timestamptz[],"
+                     " ARRAY['y', 'y', 'y', 'y', 'y', 'a', 'b', 'c', 'd', 'e']) AS x (at, title)");
     world_exec(&c.w, "UPDATE notifications SET occurred_at = 'infinity' WHERE title = 'b'");
-    expect(&c, "limit=2", "", "cb", next, prev);
-    expect(&c, "limit=2", next, "a", next, NULL);
-    cr_expect_str_eq(next, "");
-    expect(&c, "limit=2", prev, "", NULL, NULL);
-    expect(&c, "limit=2&event_type=t&unread=true&contract=boundary", "", "cb", next, NULL);
-    expect(&c, "limit=2&event_type=t&unread=true", next, "a", NULL, NULL);
-    world_exec(&c.w, "DELETE FROM notifications WHERE title IN ('a', 'b', 'c')");
+    for (size_t i = 0; i < sizeof filters / sizeof filters[0]; i++) {
+        walk_years(&c, filters[i], "live");
+        walk_years(&c, filters[i], "boundary");
+    }
+    for (int i = 0; i < 5; i++) {
+        static const char *const ends[] = {"", "/read", "/unread"};
+        world_text(&c.w, id, sizeof id, "SELECT id FROM notifications WHERE title = 'y' OFFSET %d", i);
+        for (int end = 0; end < 3; end++) {
+            snprintf(path, sizeof path, "/v1/workspaces/w/notifications/%s%s", id, ends[end]);
+            code_of(&c, end == 0 ? "GET" : "POST", path, "not_found");
+        }
+    }
+    code_of(&c, "GET", FEED "/unread_count", "{\"unread\":5,\"capped\":false}");
+    expect(&c, "limit=2", "", "ed", NULL, cursor);
+    snprintf(body, sizeof body, "{\"up_to\":\"%s\"}", cursor);
+    int marked;
+    bool more;
+    cr_expect_eq(mark(&c, "", body, &marked, &more), 200);
+    cr_expect_eq(marked, 5, "all that can be shown, and no more: %d", marked);
+    world_exec(&c.w, "DELETE FROM notifications WHERE title <> 'y'");
     expect(&c, "limit=2", "", "", NULL, NULL);
+    world_exec(&c.w, "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title,"
+                     " created_at) SELECT gen_random_uuid(), 'w', 'u1', 't', 'z',"
+                     " '9999-12-31 23:59:59.999999+00'");
+    char next[CURSOR_MAX];
+    expect(&c, "limit=1", "", "z", next, cursor);
+    expect(&c, "limit=1", cursor, "", cursor, NULL);
     client_close(&c);
 }
 
@@ -283,25 +353,6 @@ Test(reader, etag)
 }
 
 /* ---- read up to ---------------------------------------------------------------------------------------- */
-
-static long mark(const struct client *c, const char *query, const char *body, int *marked, bool *more)
-{
-    char url[URL_MAX];
-    struct world_reply reply;
-    const char *headers[] = {c->authorization, NULL};
-    snprintf(url, sizeof url, "%s" FEED "/read%s", c->base, query);
-    world_http("POST", url, headers, body, &reply);
-    json_t *json = json_loadb(reply.body, reply.body_bytes, 0, NULL);
-    *marked = (int)json_integer_value(json_object_get(json, "marked"));
-    *more = json_is_true(json_object_get(json, "more"));
-    const char *code = json_string_value(json_object_get(json, "code"));
-    printf("  read %s: %ld %s marked %d%s\n", query, reply.status, code == NULL ? "" : code, *marked,
-           *more ? " and more" : "");
-    json_decref(json);
-    long status = reply.status;
-    world_reply_done(&reply);
-    return status;
-}
 
 static void mark_up_to(struct client *c, const char *query, const char *cursor, int expected, int unread)
 {

@@ -129,7 +129,7 @@ Test(cursors, another_id)
     cr_expect_eq(place.at.id.number, 5);
     cr_expect_eq(cursors_read(&cursor, SOURCE_UUID, &place, &fault), ST_REJECT);
     cr_expect_eq(cursors_read(&cursor, SOURCE_TEXT, &place, &fault), ST_REJECT);
-    cr_expect_str_eq(fault.code, CURSOR_UNSUPPORTED);
+    cr_expect_str_eq(fault.code, CURSOR_INVALID);
 }
 
 Test(cursors, export_is_not_a_feed)
@@ -139,7 +139,7 @@ Test(cursors, export_is_not_a_feed)
     struct cursor cursor = {
         .feed = "notifications", .direction = CURSOR_OLDER, .contract = CURSOR_EXPORT_SNAPSHOT};
     cr_expect_eq(cursors_read(&cursor, SOURCE_UUID, &place, &fault), ST_REJECT);
-    cr_expect_str_eq(fault.code, CURSOR_UNSUPPORTED);
+    cr_expect_str_eq(fault.code, CURSOR_INVALID);
     cursor.contract = CURSOR_BOUNDARY; /* without its snapshot */
     cr_expect_eq(cursors_read(&cursor, SOURCE_UUID, &place, &fault), ST_REJECT);
 }
