@@ -57,6 +57,10 @@ struct world {
 void world_open(struct world *w, const char *name);
 void world_close(struct world *w); /* kills what still runs, drops database and topics */
 void world_database(struct world *w);
+/* A table that is dear to fill, for two tests: the first leaves its database under a name of the test's, the
+ * second takes it up and drops it at its end. Taken up: false, and nothing done, when there is none. */
+void world_leave_database(struct world *w, const char *as);
+bool world_take_up_database(struct world *w, const char *as);
 void world_use_server(struct world *w,
                       const char *superuser_uri);             /* before world_database: another Postgres */
 void world_use_brokers(struct world *w, const char *brokers); /* before world_topics: another Kafka */
@@ -124,6 +128,8 @@ void world_wait_count(struct world *w, int64_t expected, const char *format, ...
 void world_check_books(struct world *w);
 /* Reconnects the harness' own connection: after a test restarted the server. */
 void world_reconnect(struct world *w);
+/* The harness' own connection is this role's from now on (NULL: the superuser's again), with its settings. */
+void world_become(struct world *w, const char *role);
 
 /* -- Kafka --------------------------------------------------------------------------------------------------
  */

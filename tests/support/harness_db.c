@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "support/harness.h"
 #include "support/harness_private.h"
@@ -58,10 +59,15 @@ void world_database(struct world *w)
 
 void world_reconnect(struct world *w)
 {
+    world_become(w, NULL);
+}
+
+void world_become(struct world *w, const char *role)
+{
     PQfinish(w->db);
     w->db = NULL;
     for (int i = 0; i < 200; i++) {
-        PGconn *db = PQconnectdb(w->uri);
+        PGconn *db = PQconnectdb(role == NULL ? w->uri : world_role_uri(w, role));
         if (PQstatus(db) == CONNECTION_OK) {
             w->db = db;
             return;
@@ -70,6 +76,49 @@ void world_reconnect(struct world *w)
         world_sleep_ms(50);
     }
     cr_assert_fail("cannot connect to the test's database");
+}
+
+static void left_path(const char *as, char *path, size_t size)
+{
+    snprintf(path, size, "%s/worlds/%s.database", BELFRY_BUILD_DIR, as);
+}
+
+void world_leave_database(struct world *w, const char *as)
+{
+    char path[WORLD_PATH_MAX], old[sizeof w->database];
+    snprintf(old, sizeof old, "%s", w->database);
+    if (world_take_up_database(w, as)) /* one that nobody took up */
+        harness_close_database(w);
+    left_path(as, path, sizeof path);
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL);
+    fprintf(file, "%s\n", old);
+    fclose(file);
+    PQfinish(w->db);
+    w->db = NULL;
+}
+
+bool world_take_up_database(struct world *w, const char *as)
+{
+    char path[WORLD_PATH_MAX], name[sizeof w->database] = "", uri[sizeof w->uri];
+    left_path(as, path, sizeof path);
+    FILE *file = fopen(path, "r");
+    bool found = file != NULL && fgets(name, sizeof name, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    (void)unlink(path);
+    name[strcspn(name, "\n")] = '\0';
+    make_uri(w, NULL, name, uri, sizeof uri);
+    PGconn *db = found ? PQconnectdb(uri) : NULL;
+    if (PQstatus(db) != CONNECTION_OK) {
+        PQfinish(db);
+        return false;
+    }
+    PQfinish(w->db);
+    w->db = db;
+    snprintf(w->database, sizeof w->database, "%s", name);
+    snprintf(w->uri, sizeof w->uri, "%s", uri);
+    return true;
 }
 
 void harness_close_database(struct world *w)

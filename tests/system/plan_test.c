@@ -1,5 +1,5 @@
-/* foundation_4: what the shipped statements cost, from EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) and never from
- * time. The texts are the ones embedded in the binaries. */
+/* foundation_4, reader_3: what the shipped statements cost, from EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) and
+ * never from time. The texts are the ones embedded in the binaries. */
 #include <criterion/criterion.h>
 #include <jansson.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { ROWS = 1000000, LIMIT = 20, BLOCKS_MAX = 40, PLAN_BYTES = 1 << 18 };
 struct cost {
     int64_t rows_max; /* the most that one node read: actual rows + rows removed, over all its loops */
     int64_t blocks;   /* shared, hit + read, of the whole */
-    int64_t rows;     /* what the node that reads the relation read */
+    int64_t rows;     /* what the node that reads the relation read; of several, the one that read most */
     char scan[64];    /* that node */
     char index[64];   /* its index */
 };
@@ -33,7 +33,7 @@ static void weigh(const json_t *node, const char *relation, struct cost *cost)
                             number_of(node, "Rows Removed by Index Recheck") +
                             number_of(node, "Rows Removed by Join Filter"));
     cost->rows_max = rows > cost->rows_max ? rows : cost->rows_max;
-    if (name != NULL && strcmp(name, relation) == 0) {
+    if (name != NULL && strcmp(name, relation) == 0 && (rows > cost->rows || cost->scan[0] == '\0')) {
         const char *type = json_string_value(json_object_get(node, "Node Type"));
         /* A bitmap scan has its index below it. */
         const json_t *child = json_array_get(json_object_get(node, "Plans"), 0);
@@ -63,19 +63,27 @@ static struct cost explain(struct world *w, const char *execute, const char *rel
     return cost;
 }
 
+/* ---- pages -----------------------------------------------------------------------------------------------
+ */
+
+/* 90 % of all rows are of one workspace; one row of the million is `rare`, one of a thousand of his is
+ * unread. */
 static void fill(struct world *w)
 {
-    world_exec(w, "INSERT INTO workspace_members (workspace_id, user_id) VALUES ('w', 'big')");
-    /* Fifty rows an instant; every sixth row is another user's, so that pages are not one block. */
     world_exec(w,
-               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, body,"
-               " data, created_at)"
-               " SELECT lpad(to_hex(i), 32, '0')::uuid, 'w',"
-               " CASE WHEN i %% 6 = 0 THEN 'other' || i %% 1000 ELSE 'big' END, 'type.' || i %% 7,"
+               "INSERT INTO workspace_members (workspace_id, user_id) VALUES ('w', 'big'), ('w2', 'other7')");
+    /* Fifty rows an instant; every tenth row is another workspace's, so that pages are not one block. */
+    world_exec(w,
+               "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, category, title,"
+               " body, data, created_at, read_at)"
+               " SELECT lpad(to_hex(i), 32, '0')::uuid, CASE WHEN i %% 10 = 0 THEN 'w2' ELSE 'w' END,"
+               " CASE WHEN i %% 10 = 0 THEN 'other' || i / 10 %% 1000 ELSE 'big' END, 'type.' || i %% 7,"
+               " CASE WHEN i = 500007 THEN 'rare' ELSE 'general' END,"
                " 'title ' || i, repeat('b', 60), '{\"n\":1}',"
-               " timestamptz '2026-01-01' + (i / 50) * interval '1 ms'"
+               " timestamptz '2026-01-01' + (i / 50) * interval '1 ms',"
+               " CASE WHEN i %% 10 <> 0 AND i %% 1000 <> 7 THEN timestamptz '2026-02-01' END"
                " FROM generate_series(1, %d) AS i",
-               ROWS / 5 * 6);
+               ROWS / 9 * 10 + 1);
     cr_assert_eq(world_count(w, "SELECT count(*) FROM notifications WHERE recipient_user_id = 'big'"), ROWS);
 }
 
@@ -88,90 +96,248 @@ static void position_at(struct world *w, int row, char *text, size_t size)
                row - 1);
 }
 
-/* How the scanning forms are asked: what all match, and what none does. */
-#define SCAN_ALL  ", 2000, NULL, NULL"
-#define SCAN_NONE ", 2000, 'no such category', NULL"
-enum { SCAN_MAX = 2000, SCAN_ALL_MAX = LIMIT + 2 /* a window function looks one row ahead */ };
+/* One way to ask for pages. Parameters: scan_max and the filters; and what of a million entries matches. */
+enum { SCAN = 500, SCAN_ALL_MAX = LIMIT + 2 /* a window function looks one row ahead */ };
+static const struct set {
+    const char *name;
+    bool filtered, boundary;
+    const char *filters; /* category, event_type */
+    const char *seen;    /* of boundary, behind a cursor: the snapshot */
+    int most;
+} sets[] = {
+    {"no filter", false, false, "", NULL, LIMIT + 1},
+    {"category, all match", true, false, "'general', NULL", NULL, SCAN_ALL_MAX},
+    {"category, 1 in 1,000,000", true, false, "'rare', NULL", NULL, SCAN},
+    {"event_type, 1 in 7", true, false, "NULL, 'type.3'", NULL, SCAN},
+    {"category and event_type, none", true, false, "'rare', 'type.5'", NULL, SCAN},
+    {"boundary", false, true, "NULL, NULL", "pg_current_snapshot()::text", SCAN_ALL_MAX},
+    {"boundary, category, 1 in 1,000,000", true, true, "'rare', NULL", "pg_current_snapshot()::text", SCAN},
+    {"boundary, all committed later", false, true, "NULL, NULL", "'4:4:'", SCAN},
+};
 
-static void check_page(struct world *w, const char *what, const char *execute, int most)
+static const struct db_statement *statement_of(const struct page_statements *statements,
+                                               const struct set *set, bool flag, int way)
 {
-    struct cost cost = explain(w, execute, "notifications");
-    int blocks = BLOCKS_MAX + (most == SCAN_MAX ? most : 0);
-    printf("page %-60s %s on %s: rows %lld of %d, blocks %lld of %d\n", what, cost.scan, cost.index,
-           (long long)cost.rows, most, (long long)cost.blocks, blocks);
-    fflush(stdout);
-    cr_expect(strncmp(cost.scan, "Index", 5) == 0, "%s: %s", what, cost.scan);
-    cr_expect_str_eq(cost.index, "notifications_feed");
-    cr_expect_leq(cost.rows_max, most, "%s: %lld rows", what, (long long)cost.rows_max);
-    cr_expect_leq(cost.blocks, blocks, "%s: %lld blocks", what, (long long)cost.blocks);
+    struct page_query query = {.statements = statements, .limit = LIMIT};
+    query.continues = way > 0;
+    query.newer = way == 2;
+    query.boundary = set->boundary;
+    query.filters[0].given = set->filtered;
+    query.flag = flag;
+    return page_statement(&query);
 }
 
-/* The statements that answer these forms of the query, by their names. */
 static void prepare_pages(struct world *w, const struct page_statements *statements)
 {
-    for (int form = 0; form < 9; form++) {
-        struct page_query query = {.statements = statements, .limit = LIMIT};
-        query.continues = form % 3 != 0;
-        query.newer = form % 3 == 2;
-        query.boundary = form / 3 == 2;
-        if (form / 3 == 1)
-            query.filters[0].given = true;
-        const struct db_statement *statement = page_statement(&query);
+    for (int i = 0; i < 18; i++) {
+        static const int which[] = {0, 1, 5};
+        const struct db_statement *statement =
+            statement_of(statements, &sets[which[i / 6]], i % 2, i / 2 % 3);
         world_exec(w, "PREPARE %s AS %s", statement->name, statement->sql);
     }
 }
 
-/* One form at one depth: `extra` are the parameters behind the position. */
-static void check_form(struct world *w, const char *form, int depth, const char *extra, const char *what)
+/* The dearest of what a set asks for at each depth, both ways. */
+struct worst {
+    int64_t rows, blocks;
+    int count;
+};
+
+static void check_cost(const char *what, const struct cost *cost, const char *index, int most,
+                       struct worst *worst)
 {
-    static const char *const ways[] = {"head", "older", "newer"};
-    char at[128], execute[512], name[160];
-    int most = extra[0] == '\0' ? LIMIT + 1 : strcmp(extra, SCAN_NONE) == 0 ? SCAN_MAX : SCAN_ALL_MAX;
-    position_at(w, depth == 0 ? 1 : depth, at, sizeof at);
-    for (int way = depth == 0 ? 0 : 1; way < (depth == 0 ? 1 : 3); way++) {
-        bool snapshot = way > 0 && strcmp(form, "_boundary") == 0;
-        snprintf(execute, sizeof execute, "EXECUTE page_notifications_%s%s('w', 'big', %d%s%s%s%s)",
-                 ways[way], form, LIMIT + 1, way > 0 ? ", " : "", way > 0 ? at : "", extra,
-                 snapshot ? ", pg_current_snapshot()::text" : "");
-        snprintf(name, sizeof name, "%s%s at row %d, %s", ways[way], form, depth, what);
-        check_page(w, name, execute, most);
+    int blocks = BLOCKS_MAX + (most > SCAN_ALL_MAX ? most : 0);
+    cr_expect(strncmp(cost->scan, "Index", 5) == 0, "%s: %s", what, cost->scan);
+    cr_expect_str_eq(cost->index, index, "%s: %s", what, cost->index);
+    cr_expect_leq(cost->rows_max, most, "%s: %lld rows", what, (long long)cost->rows_max);
+    cr_expect_leq(cost->blocks, blocks, "%s: %lld blocks", what, (long long)cost->blocks);
+    worst->rows = cost->rows_max > worst->rows ? cost->rows_max : worst->rows;
+    worst->blocks = cost->blocks > worst->blocks ? cost->blocks : worst->blocks;
+    worst->count++;
+}
+
+enum { PLACES = 3 };
+static const int depths[PLACES] = {20, 500000, 999000};
+
+struct pages {
+    struct world w;
+    struct page_statements *statements;
+    char places[PLACES][128];
+    const char *state; /* of the table */
+};
+
+/* A page of a set: head 0, older 1, newer 2, from which place. */
+struct page_of {
+    const struct set *set;
+    bool flag;
+    int way, place;
+};
+
+static struct cost explain_page(struct pages *p, const struct page_of *of)
+{
+    char execute[512], place[160] = "", scan[96] = "", seen[64] = "";
+    if (of->way > 0)
+        snprintf(place, sizeof place, ", %s", p->places[of->place]);
+    if (of->set->filters[0] != '\0')
+        snprintf(scan, sizeof scan, ", %d, %s", SCAN, of->set->filters);
+    if (of->way > 0 && of->set->boundary)
+        snprintf(seen, sizeof seen, ", %s", of->set->seen);
+    snprintf(execute, sizeof execute, "EXECUTE %s('w', 'big', %d%s%s%s)",
+             statement_of(p->statements, of->set, of->flag, of->way)->name, LIMIT + 1, place, scan, seen);
+    return explain(&p->w, execute, "notifications");
+}
+
+static void check_set(struct pages *p, const struct set *set, bool flag, const char *mode)
+{
+    struct worst worst = {.rows = 0};
+    const char *index = flag ? "notifications_unread" : "notifications_feed", *flagged = flag ? "unread" : "";
+    char name[192];
+    for (int i = 0; i < 1 + 2 * PLACES; i++) { /* the head, then older and newer from each place */
+        struct page_of of = {.set = set, .flag = flag, .way = i == 0 ? 0 : 1 + i % 2, .place = (i - 1) / 2};
+        struct cost cost = explain_page(p, &of);
+        snprintf(name, sizeof name, "%s %s, page %d, %s, %s", set->name, flagged, i, p->state, mode);
+        check_cost(name, &cost, index, set->most, &worst);
+    }
+    printf("%-15s %-8s %-36s %-7s %2d pages by %-20s rows %4lld of %4d, blocks %4lld\n", p->state, mode,
+           set->name, flagged, worst.count, index, (long long)worst.rows, set->most, (long long)worst.blocks);
+    fflush(stdout);
+}
+
+/* What is not a page: counted, marked, looked at. They write, so each is undone. */
+static void check_others(struct pages *p, const char *mode)
+{
+    char at[PLACES][160];
+    for (int d = 0; d < PLACES; d++)
+        snprintf(at[d], sizeof at[d], "read_up_to('w', 'big', 100, %s, NULL, NULL)", p->places[d]);
+    char rare[160];
+    snprintf(rare, sizeof rare, "read_up_to('w', 'big', 100, %s, 'rare', NULL)", p->places[0]);
+    const struct {
+        const char *what, *execute, *index;
+        int most, blocks;
+    } rows[] = {
+        {"unread_count, to 200", "unread_count('w', 'big', 201)", "notifications_unread", 201, 201},
+        {"unread_count, who has few", "unread_count('w2', 'other7', 1001)", "notifications_unread", 112, 112},
+        {"read_up_to, 100 marked", at[0], "notifications_unread", 101, 3000},
+        {"read_up_to, from the middle", at[1], "notifications_unread", 101, 3000},
+        {"read_up_to, from the end", at[2], "notifications_unread", 101, 3000},
+        /* Every unread entry below is read (src/README.md): never the read ones. */
+        {"read_up_to, category 1 in 1,000,000", rare, "notifications_unread", ROWS / 900 + 1,
+         2 * (ROWS / 900)},
+        {"item", "item('w', 'big', '00000000-0000-0000-0000-00000007a127')", "notifications_pkey", 1, 0},
+        {"item_mark", "item_mark('w', 'big', '00000000-0000-0000-0000-00000007a127', true)",
+         "notifications_pkey", 1, 20},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char execute[512];
+        snprintf(execute, sizeof execute, "EXECUTE %s", rows[i].execute);
+        world_exec(&p->w, "BEGIN");
+        struct cost cost = explain(&p->w, execute, "notifications");
+        world_exec(&p->w, "ROLLBACK");
+        printf("%-15s %-8s %-44s by %-20s rows %4lld of %4d, blocks %4lld of %4d\n", p->state, mode,
+               rows[i].what, cost.index, (long long)cost.rows_max, rows[i].most, (long long)cost.blocks,
+               BLOCKS_MAX + rows[i].blocks);
+        cr_expect_str_eq(cost.index, rows[i].index, "%s: %s on %s", rows[i].what, cost.scan, cost.index);
+        cr_expect_leq(cost.rows_max, rows[i].most, "%s: %lld rows", rows[i].what, (long long)cost.rows_max);
+        cr_expect_leq(cost.blocks, BLOCKS_MAX + rows[i].blocks, "%s: %lld blocks", rows[i].what,
+                      (long long)cost.blocks);
     }
 }
 
-static void check_pages(struct world *w, const char *state)
+/* Every set under both kinds of plan; as the reader's role, with its settings. */
+static void check_pages(struct pages *p, const char *state, bool all)
 {
-    static const char *const modes[] = {"force_custom_plan", "force_generic_plan"};
-    static const int depths[] = {0, 20, 900000};
+    static const char *const modes[] = {"custom", "generic"};
+    p->state = state;
     for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
-        world_exec(w, "SET plan_cache_mode = %s", modes[m]);
-        for (size_t d = 0; d < sizeof depths / sizeof depths[0]; d++) {
-            char what[96];
-            snprintf(what, sizeof what, "%s, %s", state, modes[m]);
-            check_form(w, "", depths[d], "", what);
-            check_form(w, "_filtered", depths[d], SCAN_ALL, what);
-            check_form(w, "_filtered", depths[d], SCAN_NONE, what);
-            check_form(w, "_boundary", depths[d], SCAN_ALL, what);
+        world_exec(&p->w, "SET plan_cache_mode = force_%s_plan", modes[m]);
+        for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++) {
+            check_set(p, &sets[i], false, modes[m]);
+            if (all)
+                check_set(p, &sets[i], true, modes[m]);
         }
+        if (all)
+            check_others(p, modes[m]);
     }
-    world_exec(w, "RESET plan_cache_mode");
 }
 
+static void look_as_reader(struct pages *p)
+{
+    for (int d = 0; d < PLACES; d++)
+        position_at(&p->w, depths[d], p->places[d], sizeof p->places[d]);
+    world_become(&p->w, "belfry_reader");
+    prepare_pages(&p->w, p->statements);
+    world_exec(&p->w, "PREPARE unread_count (text, text, int8) AS %s", sql_unread_count);
+    world_exec(&p->w, "PREPARE read_up_to AS %s", sql_read_up_to);
+    world_exec(&p->w, "PREPARE item AS %s", sql_item);
+    world_exec(&p->w, "PREPARE item_mark AS %s", sql_item_mark);
+}
+
+static void fill_pages(struct pages *p)
+{
+    int64_t from_ms = world_now_ms();
+    world_database(&p->w);
+    world_exec(&p->w, "ALTER TABLE notifications SET (autovacuum_enabled = off)");
+    world_exec(&p->w, "UPDATE settled SET bound = now()");
+    fill(&p->w);
+    printf("%d rows of one user, 90 %% of all, put in in %lld ms\n", ROWS,
+           (long long)(world_now_ms() - from_ms));
+}
+
+static void open_pages(struct pages *p)
+{
+    memset(p, 0, sizeof *p);
+    p->statements = page_compose(&source_notifications, 30000);
+    world_open(&p->w, "page_plan");
+}
+
+static void analyse(struct pages *p)
+{
+    world_reconnect(&p->w);
+    world_exec(&p->w, "VACUUM ANALYZE notifications");
+    look_as_reader(p);
+}
+
+/* As if it never had been: what the planner knows of it is what a new table has. */
+static void forget(struct pages *p)
+{
+    world_reconnect(&p->w);
+    world_exec(&p->w, "DELETE FROM pg_statistic WHERE starelid = 'notifications'::regclass");
+    world_exec(
+        &p->w,
+        "UPDATE pg_class SET reltuples = -1, relpages = 0, relallvisible = 0 WHERE oid IN"
+        " (SELECT 'notifications'::regclass::oid UNION SELECT indexrelid FROM pg_index WHERE indrelid ="
+        " 'notifications'::regclass)");
+    look_as_reader(p);
+}
+
+/* Pages by the feed index. The table is left for reader_3_plans. */
 Test(foundation, page_plan)
 {
-    static struct world w;
-    struct page_statements *statements = page_compose(&source_notifications, 30000);
-    world_open(&w, "page_plan");
-    world_database(&w);
-    world_exec(&w, "ALTER TABLE notifications SET (autovacuum_enabled = off)");
-    world_exec(&w, "UPDATE settled SET bound = now()");
-    world_exec(&w, "SET jit = off; SET enable_sort = off"); /* as the reader's role has it */
-    fill(&w);
-    prepare_pages(&w, statements);
-    check_pages(&w, "never analysed");
-    world_exec(&w, "VACUUM ANALYZE notifications");
-    check_pages(&w, "analysed");
-    page_statements_free(statements);
-    world_close(&w);
+    static struct pages p;
+    open_pages(&p);
+    fill_pages(&p);
+    look_as_reader(&p);
+    check_pages(&p, "never analysed", false);
+    analyse(&p);
+    check_pages(&p, "analysed", false);
+    page_statements_free(p.statements);
+    world_leave_database(&p.w, "plan_table");
+    world_close(&p.w);
+}
+
+/* Every shipped filter set, and every other statement of the reader's. */
+Test(reader, plans)
+{
+    static struct pages p;
+    open_pages(&p);
+    if (!world_take_up_database(&p.w, "plan_table"))
+        fill_pages(&p);
+    analyse(&p);
+    check_pages(&p, "analysed", true);
+    forget(&p);
+    check_pages(&p, "never analysed", true);
+    page_statements_free(p.statements);
+    world_close(&p.w);
 }
 
 /* ---- the batch statement ---------------------------------------------------------------------------------

@@ -2,3 +2,8 @@
 belfry_program(system_reader_model SOURCES reader_model_test.c reader_model.c reader_history.c
     LINK belfry_store belfry_reader_client)
 belfry_system(reader_2_model system_reader_model reader/model 300)
+
+# What an operator sets for the role; what the feed is sorted by.
+belfry_program(system_reader_settings SOURCES reader_settings_test.c LINK belfry_wire belfry_reader_client)
+belfry_system(reader_1_role_settings system_reader_settings reader/role_settings 60)
+belfry_system(reader_3_created_at system_reader_settings reader/created_at 60)

@@ -339,10 +339,13 @@ static void do_mark(struct model_run *r)
     int at = r->h.model.count == 0 ? -1 : history_pick(&r->h, r->h.model.count);
     if (at < 0)
         return;
+    bool twin = history_pick(&r->h, 8) == 0;
+    if (twin)
+        at -= at % 5;
     struct model_row *row = &r->h.model.rows[at];
     history_id(&r->h, at, id);
-    if (history_pick(&r->h, 20) == 0)
-        id[0] = '1'; /* another user's */
+    if (twin)
+        id[0] = (char)('1' + history_pick(&r->h, 2)); /* another user's, or in another workspace */
     bool there = row->state == MODEL_THERE && id[0] == '0';
     snprintf(path, sizeof path, "notifications/%s%s", id, look ? "" : read ? "/read" : "/unread");
     history_tell(&r->h, "%3d %s r%d%s\n", r->h.steps,

@@ -1,0 +1,234 @@
+/* reader_1, reader_3: what an operator sets for the role belfry_reader changes not one byte of what it
+ * answers; and what the feed is sorted by can be changed by nobody but the owner. */
+#include <criterion/criterion.h>
+#include <libpq-fe.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader_client.h"
+#include "wire/base64url.h"
+
+#define FEED "/v1/workspaces/w/feeds/notifications"
+
+/* ---- settings ------------------------------------------------------------------------------------------ */
+
+enum { ANSWERS = 24, PATH = 1200 };
+
+struct answers {
+    char paths[ANSWERS][PATH];
+    struct world_reply replies[ANSWERS];
+    int count;
+};
+
+/* Of a cursor all but when it was issued and its tag, the last 24 bytes. */
+static void cut_cursor(const char *cursor, char kept[2 * CURSOR_MAX])
+{
+    unsigned char bytes[CURSOR_MAX];
+    size_t length = 0;
+    kept[0] = '\0';
+    if (cursor == NULL || cursor[0] == '\0')
+        return;
+    cr_assert(base64url_decode(span_of(cursor), bytes, &length));
+    cr_assert_gt(length, 24);
+    for (size_t i = 0; i < length - 24; i++)
+        snprintf(kept + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static char *without_cursors(const struct world_reply *reply)
+{
+    static const char *const names[] = {"next_cursor", "prev_cursor"};
+    char kept[2 * CURSOR_MAX];
+    json_t *json = json_loadb(reply->body, reply->body_bytes, 0, NULL);
+    for (size_t i = 0; i < 2 && json_object_get(json, names[i]) != NULL; i++) {
+        cut_cursor(json_string_value(json_object_get(json, names[i])), kept);
+        json_object_set_new(json, names[i], json_string(kept));
+    }
+    char *text = json_dumps(json, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_decref(json);
+    return text;
+}
+
+static void check_same(const char *path, const struct world_reply *a, const struct world_reply *b)
+{
+    const char *end = strstr(a->body, "\"next_cursor\"");
+    size_t bytes = end == NULL ? a->body_bytes : (size_t)(end - a->body);
+    cr_expect_eq(b->status, 200, "%s: %ld %s", path, b->status, b->body);
+    cr_expect(b->body_bytes == a->body_bytes && memcmp(a->body, b->body, bytes) == 0, "%s:\n%s\n%s", path,
+              a->body, b->body);
+    char *before = without_cursors(a), *after = without_cursors(b);
+    cr_expect_str_eq(before, after, "%s", path);
+    free(before);
+    free(after);
+}
+
+static void ask(struct client *c, struct answers *answers, const char *path)
+{
+    cr_assert_lt(answers->count, ANSWERS);
+    snprintf(answers->paths[answers->count], PATH, "%s", path);
+    client_get(c, path, &answers->replies[answers->count]);
+    cr_assert_eq(answers->replies[answers->count].status, 200, "%s: %s", path,
+                 answers->replies[answers->count].body);
+    answers->count++;
+}
+
+/* Asks for the page that the last answer's cursor leads to. */
+static void ask_on(struct client *c, struct answers *answers, const char *name, const char *query)
+{
+    const struct world_reply *last = &answers->replies[answers->count - 1];
+    char path[PATH];
+    json_t *json = json_loadb(last->body, last->body_bytes, 0, NULL);
+    snprintf(path, sizeof path, FEED "?%s&cursor=%s", query, json_string_value(json_object_get(json, name)));
+    json_decref(json);
+    ask(c, answers, path);
+}
+
+static void ask_all(struct client *c, struct answers *answers)
+{
+    char path[PATH];
+    answers->count = 0;
+    ask(c, answers, FEED);
+    ask(c, answers, FEED "?limit=2");
+    ask_on(c, answers, "next_cursor", "limit=2");
+    ask_on(c, answers, "next_cursor", "limit=2");
+    ask_on(c, answers, "prev_cursor", "limit=3");
+    ask(c, answers, FEED "?limit=2&unread=true&event_type=t");
+    ask_on(c, answers, "next_cursor", "limit=9&unread=true&event_type=t");
+    /* "grün" */
+    ask(c, answers, FEED "?category=gr%C3%BCn");
+    ask(c, answers, "/v1/workspaces/w/feeds/notifications/unread_count");
+    for (int i = 1; i <= 3; i++) {
+        snprintf(path, sizeof path, "/v1/workspaces/w/notifications/0199a000-0000-7000-8000-%012d", i);
+        ask(c, answers, path);
+    }
+}
+
+static void put_odd_rows(struct client *c)
+{
+    world_exec(
+        &c->w,
+        "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, category, title, body,"
+        " data, occurred_at, created_at, read_at)"
+        " SELECT ('0199a000-0000-7000-8000-' || lpad(i::text, 12, '0'))::uuid, 'w', 'u1', 't',"
+        " CASE WHEN i %% 2 = 0 THEN 'grün' ELSE 'general' END, E'Grüße, 你好 \\U0001F600 \\\\ \" ''',"
+        " E'\\\\x00 tab\\tline\\n', '{\"n\": 9007199254740993, \"f\": 1.10, \"e\": 1.50e2, \"s\": "
+        "\"\\u00fc\"}',"
+        " timestamptz '0999-12-31 23:59:59.999999 UTC' + i * interval '400 years',"
+        " timestamptz '2026-03-29 00:59:59.999999 UTC' + i * interval '1 us',"
+        " CASE WHEN i %% 3 = 0 THEN timestamptz '2026-10-25 01:30:00.000001 Europe/Berlin' END"
+        " FROM generate_series(1, 7) AS i");
+    world_exec(&c->w, "UPDATE settled SET bound = '2026-03-29 00:59:59.999999 UTC'");
+}
+
+Test(reader, role_settings)
+{
+    static const char *const settings[] = {
+        "timezone = 'Asia/Kathmandu'",
+        "datestyle = 'SQL, DMY'",
+        "intervalstyle = 'sql_standard'",
+        "bytea_output = 'escape'",
+        "extra_float_digits = -15",
+        "lc_messages = 'C'",
+        "lc_monetary = 'C'",
+        "lc_numeric = 'C'",
+        "lc_time = 'C'",
+        "client_encoding = 'LATIN1'",
+        "standard_conforming_strings = off",
+        "backslash_quote = off",
+        "quote_all_identifiers = on",
+        "array_nulls = off",
+        "xmlbinary = hex",
+        "default_text_search_config = 'simple'",
+        "default_transaction_isolation = 'serializable'",
+        "default_transaction_read_only = on",
+        "default_transaction_deferrable = on",
+        "transform_null_equals = on",
+        "enable_indexscan = off",
+        "synchronous_commit = off",
+        "row_security = off",
+    };
+    static struct client c;
+    static struct answers plain, odd;
+    char base[64];
+    client_open(&c, "reader_settings");
+    put_odd_rows(&c);
+    ask_all(&c, &plain);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        world_exec(&c.w, "ALTER ROLE belfry_reader IN DATABASE %s SET %s", c.w.database, settings[i]);
+    world_reader(&c.w, NULL, base);
+    client_move(&c, base);
+    world_become(&c.w, "belfry_reader"); /* as the reader's own connections find it */
+    cr_assert_eq(world_count(&c.w, "SELECT count(*) FROM pg_settings WHERE source = 'database user'"),
+                 sizeof settings / sizeof settings[0]);
+    world_become(&c.w, NULL);
+    ask_all(&c, &odd);
+    for (int i = 0; i < plain.count; i++)
+        check_same(plain.paths[i], &plain.replies[i], &odd.replies[i]);
+    /* A boundary cursor holds which transactions run: it goes on from one reader to the other. */
+    ask(&c, &odd, FEED "?limit=2&contract=boundary");
+    ask_on(&c, &odd, "next_cursor", "limit=2");
+    printf("role settings: %zu odd ones, %d answers the same to the byte\n",
+           sizeof settings / sizeof settings[0], plain.count);
+    for (int i = 0; i < plain.count; i++)
+        world_reply_done(&plain.replies[i]);
+    for (int i = 0; i < odd.count; i++)
+        world_reply_done(&odd.replies[i]);
+    client_close(&c);
+}
+
+/* ---- the sort key -------------------------------------------------------------------------------------- */
+
+/* The SQLSTATE that an UPDATE of the column ends with; "00000": it was done, and undone. */
+static void update_as(struct world *w, const char *role, const char *column, char state[6])
+{
+    char sql[160];
+    PGconn *db = PQconnectdb(world_role_uri(w, role));
+    cr_assert_eq(PQstatus(db), CONNECTION_OK, "%s: %s", role, PQerrorMessage(db));
+    PQclear(PQexec(db, "BEGIN"));
+    snprintf(sql, sizeof sql, "UPDATE notifications SET %s = %s", column, column);
+    PGresult *result = PQexec(db, sql);
+    const char *said = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    snprintf(state, 6, "%s", said == NULL ? "00000" : said);
+    PQclear(result);
+    PQfinish(db);
+}
+
+Test(reader, created_at)
+{
+    static struct world w;
+    static const char *const columns[] = {"created_at", "id", "inserted_xid"};
+    static const char *const roles[] = {"belfry_dispatcher", "belfry_reconciler", "belfry_reader", NULL,
+                                        "belfry_migrator"};
+    char anybody[120], state[6];
+    world_open(&w, "reader_created_at");
+    world_database(&w);
+    world_exec(
+        &w, "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, created_at)"
+            " VALUES (gen_random_uuid(), 'w', 'u1', 't', 't', now())");
+    snprintf(anybody, sizeof anybody, "%.60s_any", w.database);
+    world_exec(&w, "CREATE ROLE %s LOGIN", anybody);
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        const char *role = roles[i] == NULL ? anybody : roles[i];
+        bool owner = strcmp(role, "belfry_migrator") == 0;
+        for (size_t k = 0; k < sizeof columns / sizeof columns[0]; k++) {
+            update_as(&w, role, columns[k], state);
+            printf("UPDATE of %-12s as %-20s %s %s\n", columns[k],
+                   roles[i] == NULL ? "(any other role)" : role, state, owner ? "done" : "refused");
+            cr_expect_str_eq(state, owner ? "00000" : "42501", "%s as %s", columns[k], role);
+        }
+    }
+    /* Every role there is: by a grant, by PUBLIC, by membership. */
+    char names[512];
+    world_text(&w, names, sizeof names,
+               "SELECT coalesce(string_agg(DISTINCT r.rolname, ', '), '') FROM pg_roles AS r,"
+               " unnest(ARRAY['created_at', 'id', 'inserted_xid']) AS c WHERE NOT r.rolsuper"
+               " AND has_column_privilege(r.oid, 'notifications', c, 'UPDATE')"
+               " AND NOT pg_has_role(r.oid, 'belfry_migrator', 'MEMBER')"
+               " AND NOT pg_has_role(r.oid, 'pg_write_all_data', 'MEMBER')");
+    int64_t roles_count = world_count(&w, "SELECT count(*) FROM pg_roles WHERE NOT rolsuper");
+    printf("of %lld roles that are no superuser and do not act as the migrator these may: '%s'\n",
+           (long long)roles_count, names);
+    cr_expect_str_eq(names, "");
+    world_exec(&w, "DROP ROLE %s", anybody);
+    world_close(&w);
+}
