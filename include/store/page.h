@@ -104,7 +104,8 @@ struct page {
     struct page_snapshot snapshot; /* of boundary: what this walk sees */
 };
 
-/* ST_FATAL: the snapshot is not one (a programming error here or in the database). */
+/* ST_FATAL: the snapshot is not one, or the rows are not in order (a programming error here or in the
+ * database). */
 MUST_USE enum status page_open(const struct page_query *query, const struct db_result *result,
                                struct page *page, struct fault *fault);
 /* The answer of one item's statement (store/item.h): a page of at most one entry, no walk. */

@@ -245,6 +245,20 @@ static enum page_access page_read_access(const struct page_query *query, const s
     return allowed ? PAGE_GRANTED : PAGE_NO_ROLE;
 }
 
+/* Rows stand as the walk goes; the statement's order is the index's (page_compose.c). */
+static bool page_is_in_order(const struct page_query *query, const struct page *page)
+{
+    int column = page_column(query->statements->created_at);
+    int64_t before = page->ascending ? INT64_MIN : INT64_MAX;
+    for (int row = 0; row < page->count; row++) {
+        int64_t here = db_result_time(page->result, row, column);
+        if (page->ascending ? here < before : here > before)
+            return false;
+        before = here;
+    }
+    return true;
+}
+
 enum status page_open(const struct page_query *query, const struct db_result *result, struct page *page,
                       struct fault *fault)
 {
@@ -256,6 +270,10 @@ enum status page_open(const struct page_query *query, const struct db_result *re
                           .ascending = query->continues && query->newer};
     if (!db_result_is_null(result, 0, page_column(statements->id)))
         page_count_rows(query, result, &opened, &last);
+    if (!page_is_in_order(query, &opened)) {
+        fault_set(fault, "internal", "the page's rows are not in order");
+        return ST_FATAL;
+    }
     opened.has_next = opened.has_more || opened.ascending;
     opened.next = last >= 0 ? page_position_at(query, result, last) : query->after;
     if (opened.ascending)
