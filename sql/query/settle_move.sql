@@ -1,3 +1,5 @@
--- Moves the bound of a feed forward, never back: $1 bound, $2 feed. A statement of its own: the bound was
--- taken before this one's snapshot (contracts/reader-api.md).
-UPDATE settled SET bound = $1::timestamptz WHERE feed = $2::text AND bound < $1::timestamptz;
+-- Moves the bounds of feeds forward, never back: $1 feeds, $2 bounds. A feed that is new gets its row. A statement of
+-- its own: the bounds were taken before this one's snapshot (contracts/reader-api.md).
+INSERT INTO settled (feed, bound)
+SELECT feed, bound FROM unnest($1::text[], $2::timestamptz[]) AS moved (feed, bound)
+ON CONFLICT (feed) DO UPDATE SET bound = EXCLUDED.bound WHERE settled.bound < EXCLUDED.bound;

@@ -1,8 +1,10 @@
-/* Every 200 ms: who writes notifications now -> settled.bound. Always holds: the bound only rises, and stays
- * below whatever can still commit. A crash here makes *newer* pages wait, never wrong. */
+/* Every 200 ms: who writes now, notifications and what belfry_stamp stamps -> their settled.bound. Always
+ * holds: a bound only rises, and stays below whatever can still commit. A crash here makes *newer* pages
+ * wait, never wrong. */
 #include "private.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/signals.h"
@@ -12,44 +14,56 @@
 
 enum { SETTLE_EVERY_MS = 200, DUE_EVERY_MS = 5000 };
 
-/* The built-in feed and the relation it is read from: the one the dispatcher writes. */
-#define FEED "notifications"
-
 struct settle {
     struct session session;
-    int64_t bound_us;
-    int64_t moved_us;                /* the bound as last moved; 0: not yet */
+    struct settle_bounds seen;
+    struct settle_bounds moved;      /* as last moved; bound_us 0: not yet */
     int64_t due_at_ms, outbox_at_ms; /* when to ask again for the oldest that is due, that is unpublished */
-    bool prepared;                   /* prepared transactions hold the bound: said so */
+    bool prepared;                   /* prepared transactions hold a bound: said so */
+    bool left_out;                   /* there are too many feeds: said so */
 };
 
 static enum status look(void *context, struct fault *fault)
 {
     struct settle *settle = context;
     struct session *session = &settle->session;
-    int64_t bound_us = 0, prepared = 0;
-    enum status status = settle_read(session->db, FEED, &bound_us, &prepared, fault);
+    int64_t prepared = 0;
+    enum status status = settle_read(session->db, &settle->seen, fault);
     if (status != ST_OK)
         return status;
+    for (size_t i = 0; i < settle->seen.count; i++)
+        prepared += settle->seen.of[i].prepared;
     if (prepared > 0 && !settle->prepared)
-        log_event(LOG_WARN, "SETTLE-PREPARED", "prepared transactions hold the bound of the newer-walk",
+        log_event(LOG_WARN, "SETTLE-PREPARED", "prepared transactions hold the bound of a newer-walk",
                   log_int("count", prepared));
+    if (settle->seen.left_out > 0 && !settle->left_out)
+        log_event(LOG_WARN, "SETTLE-MANY", "more relations carry belfry_stamp than bounds are moved for",
+                  log_count("left_out", settle->seen.left_out));
     settle->prepared = prepared > 0;
-    settle->bound_us = prepared > 0 ? 0 : bound_us;
+    settle->left_out = settle->seen.left_out > 0;
     metric_put(session->metrics, M_SETTLE_PREPARED, 0, (double)prepared);
     return ST_OK;
+}
+
+/* Where the feed's bound was moved to; 0: not by us yet. */
+static int64_t moved_to(const struct settle *settle, const char *feed)
+{
+    for (size_t i = 0; i < settle->moved.count; i++)
+        if (strcmp(settle->moved.of[i].feed, feed) == 0)
+            return settle->moved.of[i].bound_us;
+    return 0;
 }
 
 static enum status move(void *context, struct fault *fault)
 {
     struct settle *settle = context;
-    struct session *session = &settle->session;
-    if (settle->bound_us == 0)
-        return ST_OK;
-    enum status status = settle_move(session->db, FEED, settle->bound_us, fault);
+    enum status status = settle_move(settle->session.db, &settle->seen, fault);
     if (status != ST_OK)
         return status;
-    settle->moved_us = settle->bound_us;
+    for (size_t i = 0; i < settle->seen.count; i++)
+        if (settle->seen.of[i].prepared > 0)
+            settle->seen.of[i].bound_us = moved_to(settle, settle->seen.of[i].feed);
+    settle->moved = settle->seen; /* a relation that went is not waited for */
     return ST_OK;
 }
 
@@ -99,13 +113,20 @@ static const struct stage stages[] = {{"settle_read", look, NULL},
                                       {"settle_due", tell_due, due_is_old},
                                       {"settle_outbox", tell_outbox, outbox_is_old}};
 
-/* The age rises while the bound does not move, the database away included. */
+/* Of the feed that is furthest behind. It rises while a bound does not move, the database away included. */
 static void show_age(const struct settle *settle)
 {
     const struct session *session = &settle->session;
-    double age_s = (double)(clock_wall_us(session->clock) - settle->moved_us) / 1e6;
-    if (settle->moved_us > 0)
-        metric_put(session->metrics, M_SETTLE_AGE, 0, age_s > 0 ? age_s : 0);
+    int64_t now_us = clock_wall_us(session->clock), oldest_us = now_us;
+    bool any = false;
+    for (size_t i = 0; i < settle->moved.count; i++) {
+        int64_t bound_us = settle->moved.of[i].bound_us;
+        any = any || bound_us > 0;
+        if (bound_us > 0 && bound_us < oldest_us)
+            oldest_us = bound_us;
+    }
+    if (any)
+        metric_put(session->metrics, M_SETTLE_AGE, 0, (double)(now_us - oldest_us) / 1e6);
 }
 
 static enum status settle_wait(void *context, int64_t wait_ms, struct fault *fault)

@@ -360,17 +360,19 @@ void history_edit(struct history *h)
 
 static void settle_look(struct history *h)
 {
-    int64_t bound_us = 0, prepared = 0;
+    struct settle_bounds bounds;
     struct fault fault;
-    if (settle_read(h->settler, "notifications", &bound_us, &prepared, &fault) != ST_OK || prepared != 0)
+    if (settle_read(h->settler, &bounds, &fault) != ST_OK || bounds.of[0].prepared != 0)
         history_fail(h, "the bound cannot be read");
-    h->held_bound_us = bound_us;
+    h->held_bound_us = bounds.of[0].bound_us;
 }
 
 static void settle_go(struct history *h)
 {
+    struct settle_bounds bounds = {.of = {{.feed = "notifications", .bound_us = h->held_bound_us}},
+                                   .count = 1};
     struct fault fault;
-    if (settle_move(h->settler, "notifications", h->held_bound_us, &fault) != ST_OK)
+    if (settle_move(h->settler, &bounds, &fault) != ST_OK)
         history_fail(h, "the bound cannot be moved");
     h->held_bound_us = 0;
     h->model.bound_us = number(h, h->free_hand, US_OF("bound") " FROM settled WHERE feed = 'notifications'");
