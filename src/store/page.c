@@ -25,11 +25,20 @@ static enum page_reading page_reading(const struct page_query *query)
     return scans ? PAGE_FILTERED : PAGE_INDEXED;
 }
 
+static struct page_shape page_shape(const struct page_query *query)
+{
+    return (struct page_shape){.flag = query->flag,
+                               .reading = page_reading(query),
+                               .way = !query->continues ? PAGE_HEAD
+                                      : query->newer    ? PAGE_NEWER
+                                                        : PAGE_OLDER};
+}
+
 const struct db_statement *page_statement(const struct page_query *query)
 {
-    enum page_way way = !query->continues ? PAGE_HEAD : query->newer ? PAGE_NEWER : PAGE_OLDER;
+    struct page_shape shape = page_shape(query);
     const struct db_statement *statement =
-        &query->statements->texts[query->flag][page_reading(query)][way].statement;
+        &query->statements->texts[shape.flag][shape.reading][shape.way].statement;
     assert(statement->sql != NULL);
     return statement;
 }
@@ -128,9 +137,15 @@ static int page_column(size_t column)
     return PAGE_COLUMN_FIRST + (int)column;
 }
 
-static int page_own_column(const struct page_statements *statements, int own)
+static int page_own_column(const struct page_query *query, enum page_own own)
 {
-    return PAGE_COLUMN_FIRST + (int)statements->source->column_count + own;
+    const struct source *source = query->statements->source;
+    struct page_shape shape = page_shape(query);
+    int column = PAGE_COLUMN_FIRST + (int)source->column_count;
+    assert(page_has_own(source, &shape, own));
+    for (enum page_own before = PAGE_BOUND; before < own; before++)
+        column += page_has_own(source, &shape, before);
+    return column;
 }
 
 static struct source_id page_read_id(enum source_type type, const struct db_result *result, int row,
@@ -171,7 +186,7 @@ static struct page_position page_instant(const struct page_query *query, int64_t
 static void page_turn_newer(const struct page_query *query, struct page *page)
 {
     struct page_position bound =
-        page_instant(query, db_result_time(page->result, 0, page_own_column(query->statements, PAGE_BOUND)));
+        page_instant(query, db_result_time(page->result, 0, page_own_column(query, PAGE_BOUND)));
     page->prev = bound;
     page->has_newest = page->count > 0;
     if (page->has_newest)
@@ -222,10 +237,11 @@ static enum status page_read_snapshot(struct span text, struct page_snapshot *sn
 static void page_count_rows(const struct page_query *query, const struct db_result *result, struct page *page,
                             int *last)
 {
-    int rows = db_result_rows(result), limit = query->limit;
-    int own_matched = page_own_column(query->statements, PAGE_MATCHED);
+    int rows = db_result_rows(result), limit = query->limit, matched = rows;
+    bool scans = page_reading(query) != PAGE_INDEXED;
     /* Only the last row can be one that does not match: the entry at which a scan ended. */
-    int matched = db_result_bool(result, rows - 1, own_matched) ? rows : rows - 1;
+    if (scans && !db_result_bool(result, rows - 1, page_own_column(query, PAGE_MATCHED)))
+        matched--;
     if (matched > limit) {
         page->count = limit;
         page->has_more = true;
@@ -233,7 +249,7 @@ static void page_count_rows(const struct page_query *query, const struct db_resu
         return;
     }
     page->count = matched;
-    page->has_more = db_result_bool(result, rows - 1, page_own_column(query->statements, PAGE_SCAN_END));
+    page->has_more = scans && db_result_bool(result, rows - 1, page_own_column(query, PAGE_SCAN_END));
     *last = rows - 1;
 }
 
@@ -241,8 +257,9 @@ static enum page_access page_read_access(const struct page_query *query, const s
 {
     if (!db_result_bool(result, 0, 0))
         return PAGE_NO_MEMBER;
-    bool allowed = db_result_bool(result, 0, page_own_column(query->statements, PAGE_ALLOWED));
-    return allowed ? PAGE_GRANTED : PAGE_NO_ROLE;
+    bool granted = query->statements->source->role_count == 0 ||
+                   db_result_bool(result, 0, page_own_column(query, PAGE_ALLOWED));
+    return granted ? PAGE_GRANTED : PAGE_NO_ROLE;
 }
 
 /* Rows stand as the walk goes; the statement's order is the index's (page_compose.c). */
@@ -281,9 +298,8 @@ enum status page_open(const struct page_query *query, const struct db_result *re
     else
         page_turn_newer(query, &opened);
     if (query->boundary) {
-        opened.cluster =
-            (uint32_t)(uint64_t)db_result_int8(result, 0, page_own_column(statements, PAGE_CLUSTER));
-        struct span seen = db_result_text(result, 0, page_own_column(statements, PAGE_SEEN));
+        opened.cluster = (uint32_t)(uint64_t)db_result_int8(result, 0, page_own_column(query, PAGE_CLUSTER));
+        struct span seen = db_result_text(result, 0, page_own_column(query, PAGE_SEEN));
         enum status status = page_read_snapshot(seen, &opened.snapshot, fault);
         if (status != ST_OK)
             return status;

@@ -203,6 +203,28 @@ static void compose_bound(const struct compose *c)
     buffer_add_byte(c->sql, '\n');
 }
 
+/* Whose columns stand behind the source's (enum page_own). */
+static void compose_own(const struct compose *c)
+{
+    static const char *const texts[PAGE_OWN] = {
+        [PAGE_BOUND] = "s.bound",
+        [PAGE_MATCHED] = "p.matched",
+        [PAGE_SCAN_END] = "p.scan_end",
+        [PAGE_CLUSTER] = "(SELECT system_identifier FROM pg_control_system()) AS cluster",
+        [PAGE_SEEN] = "x.seen::text AS seen",
+    };
+    for (enum page_own own = PAGE_BOUND; own < PAGE_OWN; own++) {
+        if (!page_has_own(c->source, c->shape, own))
+            continue;
+        buffer_add_text(c->sql, ", ");
+        if (own == PAGE_ALLOWED)
+            compose_allowed(c);
+        else
+            buffer_add_text(c->sql, texts[own]);
+    }
+}
+
+/* What p is joined to is one row: the nested loop keeps p's order, and nothing is sorted again. */
 static void compose_statement(const struct compose *c)
 {
     bool boundary = c->shape->reading == PAGE_BOUNDARY, member = c->source->auth == SOURCE_MEMBER;
@@ -210,15 +232,7 @@ static void compose_statement(const struct compose *c)
         compose_snapshot(c);
     buffer_printf(c->sql, "SELECT %s AS member", member ? "m.user_id IS NOT NULL" : "true");
     compose_shown(c);
-    if (compose_scans(c))
-        buffer_add_text(c->sql, ", p.matched, p.scan_end, ");
-    else
-        buffer_printf(c->sql, ", p.c%zu IS NOT NULL AS matched, false AS scan_end, ", c->made->id);
-    compose_allowed(c);
-    buffer_add_text(c->sql, " AS allowed, s.bound");
-    if (boundary)
-        buffer_add_text(c->sql, ", (SELECT system_identifier FROM pg_control_system()) AS cluster,"
-                                " x.seen::text AS seen");
+    compose_own(c);
     buffer_add_text(c->sql, "\nFROM (VALUES ($1::text, $2::text)) AS asked (workspace_id, user_id)\n");
     if (member)
         buffer_add_text(c->sql, "LEFT JOIN workspace_members AS m USING (workspace_id, user_id)\n");

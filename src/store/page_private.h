@@ -18,8 +18,17 @@ struct page_shape {
 
 enum { PAGE_NAME_MAX = 128 };
 
-/* What stands behind the source's columns in a row, counted from their end. */
-enum { PAGE_MATCHED, PAGE_SCAN_END, PAGE_ALLOWED, PAGE_BOUND, PAGE_CLUSTER, PAGE_SEEN };
+/* What stands behind the source's columns in a row, in this order, where the shape has it: a page is mostly
+ * rows, and what is not needed costs in each. */
+enum page_own {
+    PAGE_BOUND,   /* but of the newer walk */
+    PAGE_MATCHED, /* of a scan: this and the next */
+    PAGE_SCAN_END,
+    PAGE_ALLOWED, /* of a source with roles */
+    PAGE_CLUSTER, /* of boundary: this and the next */
+    PAGE_SEEN,
+    PAGE_OWN
+};
 
 struct page_text {
     char name[PAGE_NAME_MAX];
@@ -33,5 +42,26 @@ struct page_statements {
     size_t id, created_at; /* which of the source's columns they are */
     struct page_text texts[2][PAGE_READINGS][PAGE_WAYS];
 };
+
+/* Whether a row of this shape has it. */
+static inline bool page_has_own(const struct source *source, const struct page_shape *shape,
+                                enum page_own own)
+{
+    switch (own) {
+    case PAGE_BOUND:
+        return shape->way != PAGE_NEWER;
+    case PAGE_MATCHED:
+    case PAGE_SCAN_END:
+        return shape->reading != PAGE_INDEXED;
+    case PAGE_ALLOWED:
+        return source->role_count > 0;
+    case PAGE_CLUSTER:
+    case PAGE_SEEN:
+        return shape->reading == PAGE_BOUNDARY;
+    case PAGE_OWN:
+    default:
+        return false;
+    }
+}
 
 #endif
