@@ -208,9 +208,13 @@ enum status cursors_read(const struct cursor *cursor, enum source_type id_type, 
         take_entry(&taken, id_type, &read.newest);
     if (boundary)
         take_snapshot(&taken, &read.snapshot);
-    if (taken.failed || taken.left > 0 || cursor->contract == CURSOR_EXPORT_SNAPSHOT ||
+    if (cursor->contract == CURSOR_EXPORT_SNAPSHOT ||
         (cursor->id_type != CURSOR_ID_NONE && cursor->id_type != cursors_id_type(id_type))) {
         fault_set(fault, CURSOR_INVALID, "The cursor is not one of this feed.");
+        return ST_REJECT;
+    }
+    if (taken.failed || taken.left > 0) {
+        fault_set(fault, CURSOR_INVALID, "The cursor is not one of this service.");
         return ST_REJECT;
     }
     *place = read;
