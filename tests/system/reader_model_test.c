@@ -76,6 +76,27 @@ static json_t *json_of(struct model_run *r, const struct world_reply *reply)
     return json;
 }
 
+/* The answer to a request that must be answered. */
+static json_t *answer_to(struct model_run *r, const char *method, const char *path, const char *body)
+{
+    struct world_reply reply;
+    send_to(r, &(struct world_request){.method = method, .url = path, .body = body}, &reply);
+    if (reply.status != 200)
+        history_fail(&r->h, "%s %s: %ld %s", method, path, reply.status, reply.body);
+    json_t *json = json_of(r, &reply);
+    world_reply_done(&reply);
+    return json;
+}
+
+/* A figure and a flag, as counts and marks answer. */
+static void check_figure(struct model_run *r, json_t *json, const char *figure, int is, const char *flag)
+{
+    json_int_t found = json_integer_value(json_object_get(json, figure));
+    if (found != is || !json_is_false(json_object_get(json, flag)))
+        history_fail(&r->h, "%s is %lld, not %d, or %s is not false", figure, (long long)found, is, flag);
+    json_decref(json);
+}
+
 static const char *text_of(const json_t *json, const char *name)
 {
     const char *text = json_string_value(json_object_get(json, name));
@@ -374,7 +395,6 @@ static void do_mark(struct model_run *r)
 static void do_mark_up_to(struct model_run *r, struct walker *w)
 {
     char query[URL_MAX - 256], body[CURSOR_MAX + 64];
-    struct world_reply reply;
     if (w->kept_count == 0)
         return;
     const struct held *from = &w->kept[history_pick(&r->h, w->kept_count)];
@@ -392,27 +412,15 @@ static void do_mark_up_to(struct model_run *r, struct walker *w)
     int marked = model_up_to(&r->h.model, &from->means);
     history_tell(&r->h, "%3d read up to a %s cursor: %d\n", r->h.steps, from->means.newer ? "newer" : "older",
                  marked);
-    send_to(r, &(struct world_request){.method = "POST", .url = query, .body = body}, &reply);
-    json_t *json = json_of(r, &reply);
-    if (reply.status != 200 || json_integer_value(json_object_get(json, "marked")) != marked ||
-        json_is_true(json_object_get(json, "more")))
-        history_fail(&r->h, "%ld %s", reply.status, reply.body);
-    json_decref(json);
-    world_reply_done(&reply);
+    check_figure(r, answer_to(r, "POST", query, body), "marked", marked, "more");
 }
 
 static void do_count(struct model_run *r)
 {
-    struct world_reply reply;
     int unread = model_unread(&r->h.model);
     history_tell(&r->h, "%3d unread: %d\n", r->h.steps, unread);
-    send_to(r, &(struct world_request){.method = "GET", .url = "feeds/notifications/unread_count"}, &reply);
-    json_t *json = json_of(r, &reply);
-    if (reply.status != 200 || json_integer_value(json_object_get(json, "unread")) != unread ||
-        json_is_true(json_object_get(json, "capped")))
-        history_fail(&r->h, "%ld %s", reply.status, reply.body);
-    json_decref(json);
-    world_reply_done(&reply);
+    check_figure(r, answer_to(r, "GET", "feeds/notifications/unread_count", NULL), "unread", unread,
+                 "capped");
 }
 
 static void refused(struct model_run *r, const char *method, const char *path, long status, const char *code)
