@@ -8,34 +8,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/arena.h"
 #include "base/config.h"
 #include "base/span.h"
 #include "base/status.h"
+#include "feed/declare.h"
 #include "feed/rows.h"
 #include "store/page.h"
 #include "store/source.h"
+#include "store/source_check.h"
 
 enum { FEEDS_MAX = 1 + CONFIG_NAMED_MAX };
 
 struct feeds_entry {
-    const char *name, *path;     /* path NULL: none of its own */
+    const char *name, *path;                      /* path NULL: none of its own */
+    const struct source_declaration *declaration; /* NULL: the built-in one */
+    struct arena arena;                           /* what the catalog said of it */
     const struct source *source; /* NULL: declared, and not checked yet; then the rest is not there either */
     struct page_statements *statements;
     struct row_form form;
 };
 
 struct feeds {
+    struct arena arena; /* the declarations */
     struct feeds_entry entries[FEEDS_MAX];
     size_t count;
 };
 
-/* Adds a feed that is to be checked. The texts must live until feeds_done. At most FEEDS_MAX (assert). */
-void feeds_declare(struct feeds *feeds, const char *name, const char *path);
+/* The built-in feed, served, and those of the settings, declared. settle_max_ms is [http] settle_max.
+ * ST_REJECT "config": declare_feeds' refusal. ST_FATAL: no memory. feeds_done in any case. */
+MUST_USE enum status feeds_init(struct feeds *feeds, const struct config_named *declared,
+                                int64_t settle_max_ms, struct fault *fault);
+void feeds_done(struct feeds *feeds); /* of zeroes is fine */
+
 /* Serves source from now on, under its name: declared before, or new. It must live until feeds_done.
- * settle_max_ms is [http] settle_max. ST_FATAL: no memory. */
+ * ST_FATAL: no memory. */
 MUST_USE enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_t settle_max_ms,
                                  struct fault *fault);
-void feeds_done(struct feeds *feeds); /* of zeroes is fine */
+/* Asks the catalog for a feed that is not served yet, and serves it. Blocks on db, which has nothing in
+ * flight. The status is source_check's. */
+MUST_USE enum status feeds_check(struct feeds *feeds, struct feeds_entry *entry, struct db *db,
+                                 int64_t settle_max_ms, struct fault *fault);
 
 /* NULL: there is none. */
 struct feeds_entry *feeds_find(struct feeds *feeds, struct span name);

@@ -49,29 +49,24 @@ static struct db_settings feed_database_settings(const struct feed_setup *setup,
     };
 }
 
-static enum status feed_check_feeds(const struct feed_settings *settings, struct fault *fault)
-{
-    if (settings->feeds.count == 0)
-        return ST_OK;
-    fault_set(
-        fault, "config",
-        "[feed.%s]: declared feeds are not in this version, which serves the built-in feed notifications",
-        settings->feeds.sections[0].name);
-    fault_set_field(fault, "feed");
-    return ST_REJECT;
-}
-
 enum status feed_check(const struct feed_settings *settings, struct config *config, struct fault *fault)
 {
     struct keys keys;
-    enum status status = feed_check_feeds(settings, fault);
+    struct feeds *feeds = calloc(1, sizeof *feeds);
+    if (feeds == NULL) {
+        fault_set(fault, "memory", "no memory for the feeds");
+        return ST_FATAL;
+    }
+    enum status status = feeds_init(feeds, &settings->feeds, 0, fault);
     if (status == ST_OK)
         status = keys_load(settings, &keys, fault);
-    if (status != ST_OK)
-        return status;
-    keys_warn(&keys, config);
-    keys_wipe(&keys);
-    return ST_OK;
+    if (status == ST_OK) {
+        keys_warn(&keys, config);
+        keys_wipe(&keys);
+    }
+    feeds_done(feeds);
+    free(feeds);
+    return status;
 }
 
 /* Begins to connect: to where pages come from, and to the primary where that is another. */
@@ -105,9 +100,7 @@ enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct
         .settings = setup->settings, .http = setup->http, .clock = setup->clock, .keys = &made->keys};
     serve_init(&made->serve, setup->metrics);
     enum status status =
-        feeds_serve(&made->serve.feeds, &source_notifications, setup->http->settle_max_ms, fault);
-    if (status == ST_OK)
-        status = feed_check_feeds(setup->settings, fault);
+        feeds_init(&made->serve.feeds, &setup->settings->feeds, setup->http->settle_max_ms, fault);
     if (status == ST_OK)
         status = keys_load(setup->settings, &made->keys, fault);
     if (status == ST_OK)
@@ -162,7 +155,18 @@ enum status feed_take_keys(struct feed *feed, const struct feed_settings *settin
     return ST_OK;
 }
 
-/* Only a database that was found fit serves: role settings by io/db, the schema here, once a process. Before
+/* The schema, and the catalog for each declared feed; a replica has the primary's. */
+static enum status feed_fit(struct feed *feed, size_t which, struct db *db, struct fault *fault)
+{
+    struct feeds *feeds = &feed->serve.feeds;
+    enum status status = store_check_schema(db, fault);
+    for (size_t i = 0; which == SERVE_PAGES && status == ST_OK && i < feeds->count; i++)
+        if (feeds->entries[i].source == NULL)
+            status = feeds_check(feeds, &feeds->entries[i], db, feed->setup.http->settle_max_ms, fault);
+    return status;
+}
+
+/* Only a database that was found fit serves: role settings by io/db, the rest here, once a process. Before
  * it ever served, what an operator must mend ends the reader; later it is waited for, not ready. */
 static enum status feed_watch_database(struct feed *feed, size_t which, struct fault *fault)
 {
@@ -171,7 +175,7 @@ static enum status feed_watch_database(struct feed *feed, size_t which, struct f
     struct serve_pool *pool = &feed->serve.pools[which];
     struct db *db = links_pick(pool->links);
     if (db != NULL && !pool->fit) {
-        status = store_check_schema(db, &why);
+        status = feed_fit(feed, which, db, &why);
         pool->fit = status == ST_OK;
     } else if (links_up(pool->links) == 0) {
         status = links_why(pool->links, &why);

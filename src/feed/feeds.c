@@ -6,6 +6,8 @@
 
 #include "feed/routes.h"
 
+enum { SOURCE_ARENA_BYTES_MAX = 128 * 1024 };
+
 struct feeds_entry *feeds_find(struct feeds *feeds, struct span name)
 {
     for (size_t i = 0; i < feeds->count; i++)
@@ -22,18 +24,35 @@ struct feeds_entry *feeds_find_path(struct feeds *feeds, struct span path)
     return NULL;
 }
 
-void feeds_declare(struct feeds *feeds, const char *name, const char *path)
+static struct feeds_entry *feeds_add(struct feeds *feeds, const char *name, const char *path)
 {
     assert(feeds->count < FEEDS_MAX && feeds_find(feeds, span_of(name)) == NULL);
-    feeds->entries[feeds->count++] = (struct feeds_entry){.name = name, .path = path};
+    struct feeds_entry *entry = &feeds->entries[feeds->count++];
+    *entry = (struct feeds_entry){.name = name, .path = path};
+    arena_init(&entry->arena, SOURCE_ARENA_BYTES_MAX);
+    return entry;
+}
+
+enum status feeds_init(struct feeds *feeds, const struct config_named *declared, int64_t settle_max_ms,
+                       struct fault *fault)
+{
+    struct declared read = {.count = 0};
+    *feeds = (struct feeds){.count = 0};
+    arena_init(&feeds->arena, DECLARE_ARENA_BYTES_MAX);
+    enum status status = feeds_serve(feeds, &source_notifications, settle_max_ms, fault);
+    if (status == ST_OK)
+        status = declare_feeds(declared, &feeds->arena, &read, fault);
+    for (size_t i = 0; status == ST_OK && i < read.count; i++)
+        feeds_add(feeds, read.feeds[i].name, read.feeds[i].path)->declaration = &read.feeds[i];
+    return status;
 }
 
 enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_t settle_max_ms,
                         struct fault *fault)
 {
-    if (feeds_find(feeds, span_of(source->name)) == NULL)
-        feeds_declare(feeds, source->name, source->path);
     struct feeds_entry *entry = feeds_find(feeds, span_of(source->name));
+    if (entry == NULL)
+        entry = feeds_add(feeds, source->name, source->path);
     assert(entry->source == NULL);
     enum status status = row_form_init(&entry->form, source, fault);
     if (status != ST_OK)
@@ -47,11 +66,26 @@ enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_
     return ST_OK;
 }
 
+enum status feeds_check(struct feeds *feeds, struct feeds_entry *entry, struct db *db, int64_t settle_max_ms,
+                        struct fault *fault)
+{
+    arena_reset(&entry->arena); /* of a check that the database's loss ended */
+    struct source *source = arena_alloc(&entry->arena, sizeof *source);
+    if (source == NULL) {
+        fault_set(fault, "memory", "no memory for the feed");
+        return ST_FATAL;
+    }
+    enum status status = source_check(db, entry->declaration, &entry->arena, source, fault);
+    return status == ST_OK ? feeds_serve(feeds, source, settle_max_ms, fault) : status;
+}
+
 void feeds_done(struct feeds *feeds)
 {
     for (size_t i = 0; i < feeds->count; i++) {
         page_statements_free(feeds->entries[i].statements);
         row_form_done(&feeds->entries[i].form);
+        arena_done(&feeds->entries[i].arena);
     }
+    arena_done(&feeds->arena);
     feeds->count = 0;
 }

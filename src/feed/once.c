@@ -80,12 +80,20 @@ static enum status once_read(struct once *once, const struct page_query *query, 
 
 static enum status once_find(struct once *once, struct span name, struct fault *fault)
 {
-    enum status status =
-        feeds_serve(&once->feeds, &source_notifications, once->setup->http->settle_max_ms, fault);
+    int64_t settle_max_ms = once->setup->http->settle_max_ms;
+    enum status status = feeds_init(&once->feeds, &once->setup->settings->feeds, settle_max_ms, fault);
     if (status != ST_OK)
         return status;
-    once->feed = feeds_find(&once->feeds, name);
-    return once->feed != NULL ? ST_OK : once_usage(fault, "feed", "there is no such feed");
+    struct feeds_entry *feed = feeds_find(&once->feeds, name);
+    if (feed == NULL)
+        return once_usage(fault, "feed", "there is no such feed");
+    once->feed = feed;
+    if (feed->source != NULL)
+        return ST_OK;
+    status = once_connect(once, fault);
+    if (status == ST_OK)
+        status = feeds_check(&once->feeds, feed, once->db, settle_max_ms, fault);
+    return status == ST_REJECT ? ST_STOP : status;
 }
 
 /* What the feed needs of --workspace and --user, and nothing else of them. */
