@@ -11,13 +11,13 @@
  * Always holds: every request that reached the handler gets exactly one http_request_reply, or is gone, or
  * dies with http_server_close. A request is void once it was replied to.
  *
- * Limits (contracts/reader-api.md): request line and head 16 KiB (414, 431), body 64 KiB (413), idle 30 s,
- * the whole head within 10 s of its first byte, of a reply 32 KiB taken every 30 s, max_connections (more
- * wait in the listen queue). What two readers of the same bytes could understand differently is refused with
- * 400 and the connection closed: a second Content-Length, or one beside Transfer-Encoding, a line that is
- * folded or ends without CRLF, control characters, a doubled Host or Authorization, a broken percent code or
- * %00 in the target. Every answer carries Request-Id. What the server refuses itself is problem+json too
- * where a head was read. */
+ * Limits (contracts/reader-api.md): request line and head 16 KiB and 100 lines (414, 431), body 64 KiB (413),
+ * idle 30 s, the whole head within 10 s of its first byte, of a reply 32 KiB taken every 30 s,
+ * max_connections (more wait in the listen queue). What two readers of the same bytes could understand
+ * differently is refused with 400 and the connection closed: a second Content-Length, or one beside
+ * Transfer-Encoding, a line that is folded or ends without CRLF, control characters, a doubled Host or
+ * Authorization, a broken percent code or %00 in the target. Every answer carries Request-Id. What the server
+ * refuses itself is problem+json too where a head was read. */
 #ifndef BELFRY_IO_HTTP_SERVER_H
 #define BELFRY_IO_HTTP_SERVER_H
 
@@ -32,6 +32,7 @@
 
 enum {
     HTTP_HEAD_BYTES_MAX = 16 * 1024,
+    HTTP_FIELDS_MAX = 100, /* header lines: more are 431 */
     HTTP_BODY_BYTES_MAX = 64 * 1024,
     HTTP_PARAMETERS_MAX = 64, /* in a query: more are 400 invalid_parameter */
     HTTP_REPLY_FIELDS_MAX = 16,

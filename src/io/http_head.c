@@ -82,6 +82,7 @@ static void add_known(struct http_head *head, const struct known *header, struct
 void http_head_add(struct http_head *head, struct span name, struct span value)
 {
     head->bytes += name.bytes + value.bytes + 4; /* ": " and CRLF */
+    head->lines++;
     if (strcasecmp(name.at, "Content-Length") == 0) {
         head->lengths++;
         head->length = strtoull(value.at, NULL, 10);
@@ -117,6 +118,8 @@ bool http_head_check(const struct http_head *head, size_t method_bytes, struct h
         return refuse(problem, 414, "too_large", "The request line is over 16 KiB.");
     if (line_bytes + head->bytes > HTTP_HEAD_BYTES_MAX)
         return refuse(problem, 431, "too_large", "The request's head is over 16 KiB.");
+    if (head->lines > HTTP_FIELDS_MAX)
+        return refuse(problem, 431, "too_large", "There are more than 100 header lines.");
     if (head->lengths + head->encodings > 1)
         return refuse(problem, 400, "invalid_body", "The body's length is said more than once.");
     if (head->foreign_coding)

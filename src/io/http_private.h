@@ -92,7 +92,7 @@ void http_stream_free(struct http_stream *stream);
 
 struct http_head {
     struct http_request *request; /* known headers are put into it */
-    size_t bytes;
+    size_t bytes, lines;
     unsigned lengths, encodings, hosts; /* Content-Length, Transfer-Encoding and Host fields */
     bool foreign_coding; /* one that is not chunked: the library would read to the end of time */
     uint64_t length;

@@ -17,7 +17,7 @@
 #include "http_private.h"
 
 enum {
-    POOL_BYTES = 48 * 1024, /* the library's memory a connection: head, its parsed form, the reply's head */
+    POOL_BYTES = 32 * 1024, /* the library's memory a connection: head, its parsed form, the reply's head */
     POOL_STEP_BYTES = 4096,
     DROPPED_BYTES_MAX = 1024 * 1024, /* of a chunked body over the limit: then the connection is cut */
     SWEEP_MS = 1000,

@@ -36,16 +36,19 @@ static void see(struct world *world, struct http_request *request)
     buffer_printf(&world->seen, " body=%zu", body.bytes);
 }
 
+enum { HTTP_FIELD_BYTES = 6000 }; /* more than a page's links */
+
 static void handle(void *context, struct http_request *request)
 {
     struct world *world = context;
     world->handled++;
     see(world, request);
-    if (span_is(http_request_path(request), "/later")) {
+    struct span path = http_request_path(request);
+    if (span_is(path, "/later")) {
         world->kept = request;
         return;
     }
-    if (span_is(http_request_path(request), "/problem")) {
+    if (span_is(path, "/problem")) {
         http_request_refuse(request, &(const struct http_problem){.status = 400,
                                                                   .code = "invalid_parameter",
                                                                   .detail = "No \"such\" thing.",
@@ -53,12 +56,14 @@ static void handle(void *context, struct http_request *request)
                                                                   .value = {"a\"\n\xff", 4}});
         return;
     }
-    static const struct http_field fields[] = {{"ETag", "W/\"x\""}};
+    static char link[HTTP_FIELD_BYTES + 1];
+    static const struct http_field fields[] = {{"ETag", "W/\"x\""}, {"Link", link}};
+    memset(link, 'l', HTTP_FIELD_BYTES);
     http_request_reply(request, &(const struct http_reply){.status = 200,
                                                            .content_type = "text/plain",
                                                            .body = buffer_span(&world->seen),
                                                            .fields = fields,
-                                                           .field_count = 1});
+                                                           .field_count = span_is(path, "/full") ? 2 : 1});
 }
 
 static void finished(void *context, const struct http_exchange *exchange)
@@ -291,6 +296,42 @@ Test(http_server, the_head_is_bounded)
     cr_expect_eq(strncmp(reply, "HTTP/1.1 414 ", 13), 0, "%.200s", reply);
     free(line);
     world_close(&world);
+    free(reply);
+}
+
+/* All limits at once, on one connection again and again: as many header lines, bytes of head and body as are
+ * allowed, and the longest reply's head. */
+Test(http_server, what_the_limits_allow_is_taken)
+{
+    struct world world;
+    char *request = malloc(128 * 1024), *reply = malloc(REPLY_MAX);
+    world_open(&world, 4);
+    int fd = dial(&world);
+    for (int round = 0; round < 8; round++) {
+        int lines = round % 2 == 0 ? HTTP_FIELDS_MAX : HTTP_FIELDS_MAX + 1;
+        size_t used =
+            (size_t)sprintf(request, "POST /full" HOST "Content-Length: %d\r\n", HTTP_BODY_BYTES_MAX);
+        for (int i = 3; i <= lines; i++) {
+            size_t left = HTTP_HEAD_BYTES_MAX - used - 2 - 20;
+            used += (size_t)sprintf(request + used, "X-%03d: %0*d\r\n", i,
+                                    (int)(left / (size_t)(lines - i + 1)) - 9, 0);
+        }
+        used += (size_t)sprintf(request + used, "\r\n");
+        cr_assert(used <= HTTP_HEAD_BYTES_MAX && used > HTTP_HEAD_BYTES_MAX - 200, "%zu", used);
+        memset(request + used, 'b', HTTP_BODY_BYTES_MAX);
+        (void)talk(&world, fd, (struct span){request, used + HTTP_BODY_BYTES_MAX}, reply);
+        cr_assert_eq(strncmp(reply, lines > HTTP_FIELDS_MAX ? "HTTP/1.1 431 " : "HTTP/1.1 200 ", 13), 0,
+                     "%.200s", reply);
+        if (lines > HTTP_FIELDS_MAX) {
+            close(fd);
+            fd = dial(&world);
+        } else {
+            cr_assert_not_null(strstr(reply, "body=65536"));
+        }
+    }
+    close(fd);
+    world_close(&world);
+    free(request);
     free(reply);
 }
 
