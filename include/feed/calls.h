@@ -39,13 +39,17 @@ struct call {
     enum http_method method; /* HTTP_GET answers HEAD too */
     bool writes;             /* goes to the primary */
     const char *allow;       /* the methods of this path, for 405 */
-    /* ST_REJECT with the code for the client. */
+    /* All three NULL: answered without the database, by feed/document.h.
+     * ST_REJECT with the code for the client. */
     enum status (*understand)(struct asked *asked, const struct parameters_input *input, struct fault *fault);
     enum status (*send)(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault);
     /* Writes the answer. ST_REJECT with the code for the client; not_a_member and not_found among them. */
     enum status (*write)(const struct asked *asked, const struct db_result *result, const struct keys *keys,
                          struct answer *answer, struct fault *fault);
 };
+
+/* The rows of the table, for who compares them; NULL: past the end. */
+const struct call *calls_at(size_t index);
 
 /* ST_REJECT: not_found where there is no such path, method_not_allowed (field: what the path allows). */
 MUST_USE enum status calls_find(const struct route *route, enum http_method method, const struct call **call,

@@ -19,7 +19,8 @@ struct answer {
     struct buffer *body;
     struct buffer *link;         /* the Link header; empty: none */
     const struct row_form *form; /* of the feed's entries */
-    char etag[REPLY_ETAG_MAX]; /* of the feed's first page, which may be kept and asked for again; "": none */
+    char etag[REPLY_ETAG_MAX];   /* of what may be kept and asked for again: a feed's first page; "": none */
+    bool shared;                 /* the same for everybody: caches may keep it for a minute */
 };
 
 /* {"items":[…],"next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live"}, items
@@ -28,11 +29,17 @@ struct answer {
 void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
                       const struct parameters_cursors *cursors);
 
+/* The weak tag of these parts, into etag[REPLY_ETAG_MAX]. */
+void reply_make_etag(const struct span *parts, size_t count, char *etag);
+
 /* Answers the request; with 304 where it says that it has the page with this ETag already. */
 void reply_json(struct http_request *request, const struct answer *answer);
 
 /* Whether a value of If-None-Match names the tag (RFC 9110 §13.1.2: weak comparison, a list, or *). */
 bool reply_has_tag(struct span if_none_match, const char *etag);
+
+/* The table of codes, for who compares it; NULL: past the end. */
+const char *reply_code_at(size_t index, int *status);
 
 /* Answers with problem+json: fault.code is the code, fault.text the detail, fault.field the parameter of a
  * parameter's fault. 401 carries WWW-Authenticate, 405 Allow (the fault's

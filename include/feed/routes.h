@@ -21,7 +21,8 @@ enum route_kind {
     ROUTE_READ_UP_TO,   /* …/feeds/notifications/read */
     ROUTE_ITEM,         /* /v1/workspaces/{workspace}/notifications/{id} */
     ROUTE_ITEM_READ,    /* …/notifications/{id}/read */
-    ROUTE_ITEM_UNREAD   /* …/notifications/{id}/unread */
+    ROUTE_ITEM_UNREAD,  /* …/notifications/{id}/unread */
+    ROUTE_OPENAPI       /* /openapi.json */
 };
 
 struct route {

@@ -11,6 +11,7 @@
 #include "base/buffer.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "feed/document.h"
 #include "feed/feeds.h"
 #include "feed/keys.h"
 #include "feed/links.h"
@@ -41,6 +42,7 @@ struct serve {
     struct metric_set *metrics;
     struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */
     size_t sent_count;
+    struct document document;
     struct buffer body, link; /* of the page being answered; their memory is kept */
 };
 

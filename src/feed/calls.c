@@ -161,7 +161,13 @@ static const struct call calls[] = {
     {ROUTE_ITEM_UNREAD, HTTP_POST, true, "POST", item_understand, item_unread, item_write},
     {ROUTE_UNREAD_COUNT, HTTP_GET, false, ALLOW_READ, item_understand, count_send, count_write},
     {ROUTE_READ_UP_TO, HTTP_POST, true, "POST", up_to_understand, up_to_send, up_to_write},
+    {ROUTE_OPENAPI, HTTP_GET, false, ALLOW_READ, NULL, NULL, NULL},
 };
+
+const struct call *calls_at(size_t index)
+{
+    return index < sizeof calls / sizeof calls[0] ? &calls[index] : NULL;
+}
 
 enum status calls_find(const struct route *route, enum http_method method, const struct call **call,
                        struct fault *fault)

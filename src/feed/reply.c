@@ -37,6 +37,14 @@ static const struct reply_code {
     {"internal", 500, false, NULL},
 };
 
+const char *reply_code_at(size_t index, int *status)
+{
+    if (index >= sizeof codes / sizeof codes[0])
+        return NULL;
+    *status = codes[index].status;
+    return codes[index].code;
+}
+
 static const struct reply_code *reply_find(const char *code)
 {
     size_t last = sizeof codes / sizeof codes[0] - 1, i = 0;
@@ -78,15 +86,13 @@ static void reply_add_link(struct buffer *out, const struct page_query *query, s
     buffer_printf(out, "&cursor=%.*s>; rel=\"%s\"", (int)cursor.bytes, cursor.at, rel);
 }
 
-static void reply_make_etag(struct answer *answer, struct span items, const struct page *page,
-                            const char *contract)
+void reply_make_etag(const struct span *parts, size_t count, char *etag)
 {
     char hex[CRYPTO_SHA256_HEX_BYTES + 1];
     unsigned char digest[CRYPTO_SHA256_BYTES];
-    const struct span parts[] = {items, span_of(page->has_more ? "+" : "."), span_of(contract)};
-    crypto_sha256(parts, sizeof parts / sizeof parts[0], digest);
+    crypto_sha256(parts, count, digest);
     crypto_sha256_hex((struct span){(const char *)digest, sizeof digest}, hex);
-    snprintf(answer->etag, sizeof answer->etag, "W/\"%.20s\"", hex);
+    snprintf(etag, REPLY_ETAG_MAX, "W/\"%.20s\"", hex);
 }
 
 void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
@@ -104,8 +110,11 @@ void reply_write_page(struct answer *answer, const struct ask *ask, const struct
         row_write(out, answer->form, page->result, page_row(page, i), PAGE_COLUMN_FIRST);
     }
     buffer_add_text(out, "],");
-    if (!ask->query.continues)
-        reply_make_etag(answer, buffer_span(out), page, contract);
+    if (!ask->query.continues) {
+        const struct span parts[] = {buffer_span(out), span_of(page->has_more ? "+" : "."),
+                                     span_of(contract)};
+        reply_make_etag(parts, sizeof parts / sizeof parts[0], answer->etag);
+    }
     json_out_name(out, "next_cursor");
     json_out_string(out, span_of(cursors->next));
     buffer_add_byte(out, ',');
@@ -158,6 +167,10 @@ void reply_json(struct http_request *request, const struct answer *answer)
         {"Vary", "Authorization"},
     };
     size_t count = 2;
+    if (answer->shared) {
+        fields[0].value = "public, max-age=60";
+        count = 1;
+    }
     if (head)
         fields[count++] = (struct http_field){"ETag", answer->etag};
     struct http_reply reply = {.status = 304, .body = buffer_span(answer->body), .fields = fields};

@@ -49,6 +49,7 @@ static const struct pattern {
     {ROUTE_ITEM, {"v1", "workspaces", any_workspace, "notifications", any_id}},
     {ROUTE_ITEM_READ, {"v1", "workspaces", any_workspace, "notifications", any_id, "read"}},
     {ROUTE_ITEM_UNREAD, {"v1", "workspaces", any_workspace, "notifications", any_id, "unread"}},
+    {ROUTE_OPENAPI, {"openapi.json"}},
 };
 
 bool routes_is_workspace(struct span id)

@@ -5,6 +5,7 @@
 #include "feed/serve.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,7 @@ void serve_init(struct serve *serve, struct metrics *metrics)
     serve->metrics = metrics_add(metrics, metric_rows, METRICS);
     buffer_init(&serve->body, REPLY_BYTES_MAX);
     buffer_init(&serve->link, REPLY_LINK_BYTES_MAX);
+    document_init(&serve->document);
 }
 
 static struct serve_pool *serve_pool(struct serve *serve, const struct asked *asked)
@@ -131,6 +133,7 @@ void serve_done(struct serve *serve)
     buffer_done(&serve->body);
     buffer_done(&serve->link);
     feeds_done(&serve->feeds);
+    document_done(&serve->document);
     serve_reset(serve);
 }
 
@@ -206,6 +209,8 @@ static void serve_find(struct serve *serve, struct asked *asked)
     struct span path = http_request_path(asked->request);
     struct feeds_entry *feed = &serve->feeds.entries[0];
     routes_find(path, &asked->route);
+    if (asked->route.kind == ROUTE_OPENAPI)
+        return;
     if (asked->route.kind == ROUTE_FEED)
         feed = feeds_find(&serve->feeds, span_of(asked->route.feed));
     else if (asked->route.kind == ROUTE_NONE)
@@ -254,6 +259,23 @@ static enum status serve_understand(struct serve *serve, struct asked *asked, st
     return asked->call->understand(asked, &input, fault);
 }
 
+/* What the reader offers: no token, no database. */
+static enum status serve_document(struct serve *serve, struct http_request *request, struct fault *fault)
+{
+    struct parameters_input input = {.count = 0};
+    input.parameters = http_request_parameters(request, &input.count);
+    enum status status = parameters_none(&input, fault);
+    if (status == ST_OK)
+        status = document_make(&serve->document, &serve->feeds, fault);
+    if (status != ST_OK)
+        return status;
+    struct answer answer = {.body = &serve->document.text, .link = &serve->link, .shared = true};
+    snprintf(answer.etag, sizeof answer.etag, "%s", serve->document.etag);
+    buffer_reset(&serve->link);
+    reply_json(request, &answer);
+    return ST_OK;
+}
+
 void serve_handle(void *context, struct http_request *request)
 {
     struct serve *serve = context;
@@ -267,15 +289,20 @@ void serve_handle(void *context, struct http_request *request)
     asked->since_ms = clock_monotonic_ms(&serve->clock);
     serve_find(serve, asked);
     enum status status = calls_find(&asked->route, http_request_method(request), &asked->call, &fault);
-    if (status == ST_OK)
+    bool document = status == ST_OK && asked->call->send == NULL;
+    if (document)
+        status = serve_document(serve, request, &fault);
+    else if (status == ST_OK)
         status = serve_understand(serve, asked, &fault);
-    if (status != ST_OK) {
-        free(asked);
-        if (strcmp(fault.code, "method_not_allowed") != 0 || !http_request_preflight(request, fault.field))
-            serve_refuse(serve, request, &fault);
+    if (status == ST_OK && !document) {
+        (void)serve_send(serve, asked);
         return;
     }
-    (void)serve_send(serve, asked);
+    free(asked);
+    if (status != ST_OK) {
+        if (strcmp(fault.code, "method_not_allowed") != 0 || !http_request_preflight(request, fault.field))
+            serve_refuse(serve, request, &fault);
+    }
 }
 
 static bool pool_forget(struct serve_pool *pool, const struct http_request *request)
