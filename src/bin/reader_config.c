@@ -19,7 +19,7 @@ static const struct config_key http_keys[] = {
     KEY("scan_max", CONFIG_COUNT, http_settings, scan_max, "2000", "entries a filtered page reads at most",
         .min = 101, .max = 100000),
     KEY("settle_max", CONFIG_DURATION, http_settings, settle_max_ms, "30s",
-        "hold-back of feeds without belfry_stamp; not used yet", .min = 0, .max = HOURS(1)),
+        "the newer walk of feeds without belfry_stamp ends so long ago", .min = 0, .max = HOURS(1)),
     KEY("cors_origins", CONFIG_LIST, http_settings, cors_origins, "",
         "origins of web pages that may read, scheme://host[:port] each"),
 };
