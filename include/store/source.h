@@ -71,7 +71,7 @@ struct source {
     bool id_number;           /* of BIGINT: shown as a JSON number */
     const char *items_key;    /* "items" unless said */
 
-    struct source_column columns[SOURCE_COLUMNS_MAX]; /* as shown; sql "id" and "created_at" among them */
+    struct source_column columns[SOURCE_COLUMNS_MAX]; /* as shown; names "id" and "created_at" among them */
     size_t column_count;
     struct source_filter filters[SOURCE_FILTERS_MAX];
     size_t filter_count;

@@ -31,7 +31,7 @@ void row_form_done(struct row_form *form)
 static void row_write_bigint(struct buffer *out, const struct source *source,
                              const struct source_column *column, int64_t value)
 {
-    if (source->id_number && strcmp(column->sql, "id") == 0)
+    if (source->id_number && strcmp(column->name, "id") == 0)
         json_out_int(out, value);
     else
         json_out_id(out, value);

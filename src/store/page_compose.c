@@ -286,10 +286,10 @@ static bool compose_one(struct page_statements *made, const struct page_shape *s
     return !text->sql.failed;
 }
 
-static size_t compose_find(const struct source *source, const char *sql)
+static size_t compose_find(const struct source *source, const char *name)
 {
     size_t i = 0;
-    while (i < source->column_count && strcmp(source->columns[i].sql, sql) != 0)
+    while (i < source->column_count && strcmp(source->columns[i].name, name) != 0)
         i++;
     assert(i < source->column_count);
     return i;
