@@ -9,7 +9,8 @@
 #include "reader_client.h"
 #include "wire/base64url.h"
 
-#define FEED "/v1/workspaces/w/feeds/notifications"
+#define FEED  "/v1/workspaces/w/feeds/notifications"
+#define KINDS "/v1/workspaces/w/feeds/kinds"
 
 /* ---- settings ------------------------------------------------------------------------------------------ */
 
@@ -73,14 +74,21 @@ static void ask(struct client *c, struct answers *answers, const char *path)
 }
 
 /* Asks for the page that the last answer's cursor leads to. */
-static void ask_on(struct client *c, struct answers *answers, const char *name, const char *query)
+static void ask_on_at(struct client *c, struct answers *answers, const char *feed, const char *name,
+                      const char *query)
 {
     const struct world_reply *last = &answers->replies[answers->count - 1];
     char path[PATH];
     json_t *json = json_loadb(last->body, last->body_bytes, 0, NULL);
-    snprintf(path, sizeof path, FEED "?%s&cursor=%s", query, json_string_value(json_object_get(json, name)));
+    snprintf(path, sizeof path, "%s?%s&cursor=%s", feed, query,
+             json_string_value(json_object_get(json, name)));
     json_decref(json);
     ask(c, answers, path);
+}
+
+static void ask_on(struct client *c, struct answers *answers, const char *name, const char *query)
+{
+    ask_on_at(c, answers, FEED, name, query);
 }
 
 static void ask_all(struct client *c, struct answers *answers)
@@ -101,6 +109,11 @@ static void ask_all(struct client *c, struct answers *answers)
         snprintf(path, sizeof path, "/v1/workspaces/w/notifications/0199a000-0000-7000-8000-%012d", i);
         ask(c, answers, path);
     }
+    ask(c, answers, KINDS "?limit=3");
+    ask_on_at(c, answers, KINDS, "next_cursor", "limit=3");
+    ask_on_at(c, answers, KINDS, "prev_cursor", "limit=3");
+    /* "fröhlich" */
+    ask(c, answers, KINDS "?mood=fr%C3%B6hlich&yes=true&small=-3");
 }
 
 static void put_odd_rows(struct client *c)
@@ -118,6 +131,30 @@ static void put_odd_rows(struct client *c)
         " CASE WHEN i %% 3 = 0 THEN timestamptz '2026-10-25 01:30:00.000001 Europe/Berlin' END"
         " FROM generate_series(1, 7) AS i");
     world_exec(&c->w, "UPDATE settled SET bound = '2026-03-29 00:59:59.999999 UTC'");
+}
+
+/* A declared feed that shows a column of each type there is. */
+static const char kinds_ini[] =
+    "[feed.kinds]\nrelation = kinds\nworkspace_column = workspace\nid_type = text\n"
+    "columns = id, created_at, small, n, big, num, yes, u, j, jb, at, vc, mood\n"
+    "filters = small, yes, mood\n";
+
+static void put_kinds(struct client *c)
+{
+    world_exec(&c->w, "CREATE TYPE moods AS ENUM ('so-so', 'fröhlich')");
+    world_exec(&c->w,
+               "CREATE TABLE kinds (workspace text COLLATE \"C\" NOT NULL, id text COLLATE \"C\" PRIMARY KEY,"
+               " created_at timestamptz NOT NULL, small int2, n int4, big int8, num numeric, yes boolean,"
+               " u uuid, j json, jb jsonb, at timestamptz, vc varchar(40), mood moods)");
+    world_exec(&c->w, "CREATE INDEX ON kinds (workspace, created_at DESC, id DESC)");
+    world_exec(&c->w, "GRANT SELECT ON kinds TO belfry_reader");
+    world_exec(
+        &c->w,
+        "INSERT INTO kinds SELECT 'w', 'ключ ' || i, timestamptz '2020-03-29 00:59:59.999999 UTC' + i / 2 *"
+        " interval '1 us', -i, -2147483648 + i, 9223372036854775807 - i, 0.1::numeric / i, i %% 2 = 1,"
+        " 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11', '{\"x\" : 1.10}', '{\"x\" : 1.10, \"a\": \"ü\"}',"
+        " timestamptz '1895-04-01 00:53:28.5 Europe/Berlin', E'\\\\x41 ''ü', 'fröhlich'"
+        " FROM generate_series(1, 7) AS i");
 }
 
 Test(reader, role_settings)
@@ -152,10 +189,13 @@ Test(reader, role_settings)
     char base[64];
     client_open(&c, "reader_settings");
     put_odd_rows(&c);
+    put_kinds(&c);
+    world_reader(&c.w, kinds_ini, base);
+    client_move(&c, base);
     ask_all(&c, &plain);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         world_exec(&c.w, "ALTER ROLE belfry_reader IN DATABASE %s SET %s", c.w.database, settings[i]);
-    world_reader(&c.w, NULL, base);
+    world_reader(&c.w, kinds_ini, base);
     client_move(&c, base);
     world_become(&c.w, "belfry_reader"); /* as the reader's own connections find it */
     cr_assert_eq(world_count(&c.w, "SELECT count(*) FROM pg_settings WHERE source = 'database user'"),
