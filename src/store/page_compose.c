@@ -14,12 +14,12 @@
  *             what it covers is visible here. Where nothing stamps the rows: settle_max ago, no promise
  *   flag      read from the index of flagged rows alone
  *   filtered  filters, and roles_column, that no index knows: reads at most scan_max entries and stops as
- *             soon as enough of them match. The entry at which the reading ended comes too, also when it does
- * not match (matched false, scan_end true), so that the next page goes on beyond the last entry read boundary
- * filtered, and what matches was inserted by a transaction that the snapshot saw. The first page and its
- * snapshot are one statement. A standby does not list what runs, and a long list does not fit into a cursor:
- * then the snapshot is cut down to what had committed before the oldest of them, and the first page keeps to
- * it already
+ *             soon as enough of them match. The entry at which the reading ended comes too, also when it
+ *             does not match (matched false, scan_end true): the next page goes on beyond the last one read
+ *   boundary  filtered, and what matches was inserted by a transaction that the snapshot saw. The first page
+ *             and its snapshot are one statement. A standby does not list what runs, and a long list does
+ *             not fit into a cursor: then the snapshot is cut down to what had committed before the oldest
+ *             of them, and the first page keeps to it already
  *
  * Rows of years that RFC 3339 cannot write (infinity too), and of text ids that fit into no cursor, are in no
  * page: no cursor could stand at them. The source's columns are c0, c1 … inside, so that no name of theirs
