@@ -155,14 +155,26 @@ enum status feed_take_keys(struct feed *feed, const struct feed_settings *settin
     return ST_OK;
 }
 
-/* The schema, and the catalog for each declared feed; a replica has the primary's. */
+/* A declared feed against the catalog; a replica has the primary's. */
+static enum status feed_check_catalog(struct feed *feed, struct feeds_entry *entry, struct db *db,
+                                      struct fault *fault)
+{
+    if (entry->source != NULL)
+        return ST_OK;
+    enum status status = feeds_check(&feed->serve.feeds, entry, db, feed->setup.http->settle_max_ms, fault);
+    if (status == ST_OK)
+        log_event(LOG_INFO, "READ-FEED", "serving a declared feed", log_text("feed", entry->name),
+                  log_text("relation", entry->source->relation),
+                  log_bool("gapless", entry->source->settled != NULL));
+    return status;
+}
+
 static enum status feed_fit(struct feed *feed, size_t which, struct db *db, struct fault *fault)
 {
     struct feeds *feeds = &feed->serve.feeds;
     enum status status = store_check_schema(db, fault);
     for (size_t i = 0; which == SERVE_PAGES && status == ST_OK && i < feeds->count; i++)
-        if (feeds->entries[i].source == NULL)
-            status = feeds_check(feeds, &feeds->entries[i], db, feed->setup.http->settle_max_ms, fault);
+        status = feed_check_catalog(feed, &feeds->entries[i], db, fault);
     return status;
 }
 
