@@ -57,7 +57,7 @@ static const struct config_section sections[] = {
     {.name = "feed",
      .kind = CONFIG_NAMED,
      .offset = AT(feed.feeds),
-     .help = "a feed of your own; not in this version, which refuses it"},
+     .help = "a feed of your own: relation, columns and more (config/belfry-reader.ini says all)"},
     SECTION("admin", AT(admin), admin_keys, "for operators"),
     SECTION("run", AT(run), run_keys, "the process"),
 };
