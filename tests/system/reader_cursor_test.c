@@ -22,11 +22,9 @@ static const char *answer(const struct client *c, const char *path, const char *
     static const struct {
         const char *code;
         long status;
-    } statuses[] = {{"invalid_cursor", 400},
-                    {"cursor_unsupported", 400},
-                    {"cursor_mismatch", 400},
-                    {"cursor_expired", 410},
-                    {"not_a_member", 403}};
+    } statuses[] = {{"invalid_cursor", 400}, {"cursor_unsupported", 400}, {"cursor_mismatch", 400},
+                    {"cursor_expired", 410}, {"not_a_member", 403},       {"role_required", 403},
+                    {"token_missing", 401}};
     char url[URL_MAX + RAW_MAX];
     struct world_reply reply;
     const char *headers[] = {c->authorization, NULL};
@@ -55,14 +53,26 @@ static void must(const struct client *c, const char *what, const char *query, co
     cr_assert_str_eq(found, expected, "%s: %s, not %s", what, found, expected);
 }
 
-/* The head page's cursors under this query. */
-static void take(const struct client *c, const char *query, char *next, char *prev)
+/* The head page's cursors of a feed under this query. */
+static void take_at(const struct client *c, const char *path, const char *query, char *next, char *prev)
 {
-    json_t *page = client_page(c, query);
+    char url[URL_MAX];
+    struct world_reply reply;
+    snprintf(url, sizeof url, "%s?%s", path, query);
+    client_get(c, url, &reply);
+    cr_assert_eq(reply.status, 200, "%s: %ld %s", url, reply.status, reply.body);
+    json_t *page = json_loadb(reply.body, reply.body_bytes, JSON_REJECT_DUPLICATES, NULL);
+    cr_assert_not_null(page, "%s", reply.body);
     snprintf(next, CURSOR_MAX, "%s", page_cursor(page));
     snprintf(prev, CURSOR_MAX, "%s", prev_cursor(page));
     cr_assert_neq(next[0], '\0');
     json_decref(page);
+    world_reply_done(&reply);
+}
+
+static void take(const struct client *c, const char *query, char *next, char *prev)
+{
+    take_at(c, FEED, query, next, prev);
 }
 
 /* ---- others' ------------------------------------------------------------------------------------------- */
@@ -97,6 +107,76 @@ Test(reader, foreign_cursor)
         printf("  %-38s own 200; another's, in another workspace, in none: cursor_mismatch\n", queries[q]);
     }
     printf("foreign cursors: %d refused, whoever brings them and wherever\n", refused);
+    client_close(&c);
+}
+
+static const char feeds_ini[] =
+    "[feed.activity]\nrelation = activity_events\nworkspace_column = workspace_id\n"
+    "columns = id, event_type, created_at\nfilters = event_type\nxid_column = inserted_xid\n"
+    "[feed.staff]\nrelation = activity_events\nworkspace_column = workspace_id\n"
+    "columns = id, event_type, created_at\nfilters = event_type\nroles = admin\n"
+    "[feed.diary]\nrelation = diary\nuser_column = owner\ncolumns = id, created_at\nid_type = text\n"
+    "auth = user\n"
+    "[feed.posts]\nrelation = posts\ncolumns = id, body, created_at\nid_type = bigint\nid_json = number\n"
+    "items_key = posts\npath = /posts\nauth = none\n";
+
+static const char feeds_sql[] =
+    "CREATE TABLE activity_events (workspace_id text NOT NULL, id uuid PRIMARY KEY, event_type text,"
+    " created_at timestamptz NOT NULL, inserted_xid xid8 NOT NULL DEFAULT pg_current_xact_id());"
+    "CREATE INDEX ON activity_events (workspace_id, created_at DESC, id DESC);"
+    "CREATE TABLE diary (id text COLLATE \"C\" PRIMARY KEY, owner text NOT NULL, created_at timestamptz NOT "
+    "NULL);"
+    "CREATE INDEX ON diary (owner, created_at DESC, id DESC);"
+    "CREATE TABLE posts (id bigint PRIMARY KEY, body text, created_at timestamptz NOT NULL);"
+    "CREATE INDEX ON posts (created_at DESC, id DESC);"
+    "GRANT SELECT ON activity_events, diary, posts TO belfry_reader;"
+    "INSERT INTO activity_events SELECT 'w', gen_random_uuid(), 't', '2026-03-21T09:00:00Z'"
+    " FROM generate_series(1, 9);"
+    "INSERT INTO diary SELECT 'd' || i, 'u1', '2026-03-21T09:00:00Z' FROM generate_series(1, 9) AS i;"
+    "INSERT INTO posts SELECT i, 'b', '2026-03-21T09:00:00Z' FROM generate_series(1, 9) AS i";
+
+/* Every feed's cursors at every other: of another kind of id, scope and key of items, of the same relation.
+ */
+Test(reader, foreign_feed)
+{
+    static struct client c;
+    static const char *const paths[] = {FEED, "/v1/workspaces/w/feeds/activity",
+                                        "/v1/workspaces/w/feeds/staff", "/v1/feeds/diary", "/posts"};
+    enum { FEEDS = sizeof paths / sizeof paths[0] };
+    static char cursors[2 * FEEDS][CURSOR_MAX];
+    client_open(&c, "reader_foreign_feed");
+    put_names(&c, "abcdefg", 1, "1 s");
+    world_exec(&c.w, "%s", feeds_sql);
+    world_exec(&c.w, "SELECT belfry_set_member('w', 'u1', 'admin')");
+    child_stop(c.reader);
+    c.reader = world_reader(&c.w, feeds_ini, c.base);
+    for (size_t i = 0; i < FEEDS; i++)
+        take_at(&c, paths[i], "limit=2&contract=live", cursors[2 * i], cursors[2 * i + 1]);
+    for (size_t to = 0; to < FEEDS; to++) {
+        printf("  %-34s", paths[to]);
+        for (size_t from = 0; from < 2 * FEEDS; from++) {
+            const char *found = answer(&c, paths[to], "limit=2", cursors[from]);
+            printf(" %s", found);
+            cr_assert_str_eq(found, from / 2 == to ? "200" : "cursor_mismatch", "%s at %s: %s",
+                             paths[from / 2], paths[to], found);
+        }
+        printf("\n");
+    }
+    /* The role goes between two pages: staff's cursor, then the one of every member. */
+    world_exec(&c.w, "SELECT belfry_set_member('w', 'u1', 'member')");
+    cr_expect_str_eq(answer(&c, paths[2], "limit=2", cursors[4]), "role_required");
+    cr_expect_str_eq(answer(&c, paths[2], "limit=2", ""), "role_required");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[2]), "200");
+    world_exec(&c.w, "SELECT belfry_remove_member('w', 'u1')");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[2]), "not_a_member");
+    cr_expect_str_eq(answer(&c, paths[2], "limit=2", cursors[4]), "not_a_member");
+    cr_expect_str_eq(answer(&c, paths[3], "limit=2", cursors[6]), "200", "a diary asks for no membership");
+    client_be(&c, "u2");
+    cr_expect_str_eq(answer(&c, paths[3], "limit=2", cursors[6]), "cursor_mismatch", "another's diary");
+    c.authorization[0] = 'X'; /* no token at all */
+    cr_expect_str_eq(answer(&c, paths[4], "limit=2", cursors[8]), "200", "posts are for anybody");
+    cr_expect_str_eq(answer(&c, paths[3], "limit=2", cursors[6]), "token_missing");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[2]), "token_missing");
     client_close(&c);
 }
 
