@@ -97,7 +97,8 @@ struct http_exchange {
     int64_t took_us;
     const char *request_id;
     struct span path; /* raw; may name users and ids */
-    bool complete;    /* the client took the whole reply */
+    bool complete;    /* the client took the whole reply, and it was whole */
+    bool stream;      /* of http_request_stream: took_us is as long as it was to send */
 };
 
 struct http_handler {

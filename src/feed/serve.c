@@ -24,6 +24,7 @@ enum {
 enum {
     METRIC_REQUESTS,
     METRIC_SECONDS,
+    METRIC_INCOMPLETE,
     METRIC_REFUSALS,
     METRIC_ROWS,
     METRIC_STAGE_SECONDS,
@@ -51,9 +52,12 @@ static const struct metric_row metric_rows[METRICS] = {
                          .label = "status",
                          .values = metric_statuses},
     [METRIC_SECONDS] = {.name = "belfry_http_request_seconds",
-                        .help = "From a request's head to its reply.",
+                        .help = "From a request's head to its reply; streams are not counted.",
                         .type = METRIC_HISTOGRAM,
                         .buckets = metric_buckets_seconds},
+    [METRIC_INCOMPLETE] = {.name = "belfry_http_incomplete_total",
+                           .help = "Replies cut before their end: the client left or took too little, or an "
+                                   "export's stream failed."},
     [METRIC_REFUSALS] = {.name = "belfry_refusals_total",
                          .help = "Requests refused, by code.",
                          .label = "code",
@@ -350,7 +354,9 @@ void serve_finished(void *context, const struct http_exchange *exchange)
         status[3] = '\0';
     }
     metric_add(serve->metrics, METRIC_REQUESTS, metric_value_index(&metric_rows[METRIC_REQUESTS], status), 1);
-    metric_observe(serve->metrics, METRIC_SECONDS, 0, (double)exchange->took_us / 1e6);
+    if (!exchange->stream)
+        metric_observe(serve->metrics, METRIC_SECONDS, 0, (double)exchange->took_us / 1e6);
+    metric_add(serve->metrics, METRIC_INCOMPLETE, 0, exchange->status != HTTP_GONE && !exchange->complete);
     log_event(LOG_INFO, "READ-REQUEST", "request answered", log_int("status", exchange->status),
               log_span("path", exchange->path), log_count("bytes", exchange->body_bytes),
               log_int("us", exchange->took_us), log_bool("complete", exchange->complete),

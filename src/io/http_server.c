@@ -147,7 +147,8 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **ow
                                                .took_us = now_us() - request->started_us,
                                                .request_id = request->id,
                                                .path = request->path,
-                                               .complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK};
+                                               .complete = code == MHD_REQUEST_TERMINATED_COMPLETED_OK,
+                                               .stream = request->stream != NULL};
         server->handler.finished(server->handler.context, &exchange);
     }
     waiting_remove(request);

@@ -109,6 +109,7 @@ static const struct wanted reader_wants[] = {
     {"belfry_http_requests_total{status=\"401\"}", 1},
     {"belfry_http_requests_total{status=\"403\"}", 1},
     {"belfry_http_request_seconds_count", 2},
+    {"belfry_http_incomplete_total", 0},
     {"belfry_refusals_total{code=\"not_a_member\"}", 1},
     {"belfry_refusals_total{code=\"token_missing\"}", 1},
     {"belfry_read_stage_seconds_count{stage=\"wait\"}", 1},

@@ -114,12 +114,12 @@ static void pump(struct world *world, int extra_ms)
 
 enum { REPLY_MAX = 256 * 1024 };
 
-/* The whole reply's bytes so far: true once it is complete by its Content-Length. */
-static bool is_whole(const char *reply)
+/* The whole reply's bytes so far: true once it is complete by its Content-Length, or of a HEAD. */
+static bool is_whole(const char *reply, bool head)
 {
     const char *end = strstr(reply, "\r\n\r\n"), *length = strcasestr(reply, "content-length: ");
     return end != NULL &&
-           (length == NULL || length > end || strlen(end + 4) >= strtoul(length + 16, NULL, 10));
+           (head || length == NULL || length > end || strlen(end + 4) >= strtoul(length + 16, NULL, 10));
 }
 
 /* Sends and reads one reply; "" when the connection was closed without one. True when it was closed. */
@@ -138,7 +138,7 @@ static bool talk(struct world *world, int fd, struct span request, char *reply)
         got += read_bytes > 0 ? (size_t)read_bytes : 0;
         reply[got] = '\0';
         closed = read_bytes == 0;
-        if (is_whole(reply))
+        if (is_whole(reply, request.bytes > 4 && memcmp(request.at, "HEAD", 4) == 0))
             break;
     }
     return closed;

@@ -199,7 +199,8 @@ Test(http_stream, is_whole_and_the_connection_goes_on)
         expect_bytes(&got.body, totals[i]);
         got_done(&got);
         pump_server(world.server, 2);
-        cr_expect(world.last.complete && world.last.status == 200 && world.last.body_bytes == totals[i]);
+        cr_expect(world.last.complete && world.last.stream && world.last.status == 200 &&
+                  world.last.body_bytes == totals[i]);
         cr_expect_eq(http_server_streams(world.server), 0);
     }
     cr_expect_eq(world.gone, 0);
