@@ -28,63 +28,74 @@ void row_form_done(struct row_form *form)
     buffer_done(&form->names);
 }
 
-static void row_write_bigint(struct buffer *out, const struct source *source,
-                             const struct source_column *column, int64_t value)
+/* One value that is not NULL. */
+struct row_cell {
+    const struct source *source;
+    const struct source_column *column;
+    const struct db_result *result;
+    int row, at;
+};
+
+static void row_write_text(struct buffer *out, const struct row_cell *cell)
 {
-    if (source->id_number && strcmp(column->name, "id") == 0)
+    json_out_string(out, db_result_text(cell->result, cell->row, cell->at));
+}
+
+static void row_write_integer(struct buffer *out, const struct row_cell *cell)
+{
+    json_out_int(out, db_result_int4(cell->result, cell->row, cell->at));
+}
+
+static void row_write_bigint(struct buffer *out, const struct row_cell *cell)
+{
+    int64_t value = db_result_int8(cell->result, cell->row, cell->at);
+    if (cell->source->id_number && strcmp(cell->column->name, "id") == 0)
         json_out_int(out, value);
     else
         json_out_id(out, value);
 }
 
-static void row_write_uuid(struct buffer *out, const unsigned char *bytes)
+static void row_write_boolean(struct buffer *out, const struct row_cell *cell)
+{
+    buffer_add_text(out, db_result_bool(cell->result, cell->row, cell->at) ? "true" : "false");
+}
+
+static void row_write_time(struct buffer *out, const struct row_cell *cell)
+{
+    json_out_instant(out, db_result_time(cell->result, cell->row, cell->at));
+}
+
+static void row_write_uuid(struct buffer *out, const struct row_cell *cell)
 {
     struct uuid id;
-    memcpy(id.bytes, bytes, sizeof id.bytes);
+    memcpy(id.bytes, db_result_uuid(cell->result, cell->row, cell->at), sizeof id.bytes);
     json_out_uuid(out, id);
 }
 
-static void row_write_value(struct buffer *out, const struct source *source, size_t column,
-                            const struct db_result *result, int row, int at)
+static void row_write_json(struct buffer *out, const struct row_cell *cell)
 {
-    const struct source_column *of = &source->columns[column];
-    switch (of->type) {
-    case SOURCE_TEXT:
-    case SOURCE_NUMERIC:
-        json_out_string(out, db_result_text(result, row, at));
-        return;
-    case SOURCE_INTEGER:
-        json_out_int(out, db_result_int4(result, row, at));
-        return;
-    case SOURCE_BIGINT:
-        row_write_bigint(out, source, of, db_result_int8(result, row, at));
-        return;
-    case SOURCE_BOOLEAN:
-        buffer_add_text(out, db_result_bool(result, row, at) ? "true" : "false");
-        return;
-    case SOURCE_TIME:
-        json_out_instant(out, db_result_time(result, row, at));
-        return;
-    case SOURCE_UUID:
-        row_write_uuid(out, db_result_uuid(result, row, at));
-        return;
-    case SOURCE_JSON:
-    default:
-        buffer_add_span(out, db_result_text(result, row, at));
-    }
+    buffer_add_span(out, db_result_text(cell->result, cell->row, cell->at));
 }
+
+static void (*const row_writers[])(struct buffer *out, const struct row_cell *cell) = {
+    [SOURCE_TEXT] = row_write_text,       [SOURCE_INTEGER] = row_write_integer,
+    [SOURCE_BIGINT] = row_write_bigint,   [SOURCE_NUMERIC] = row_write_text,
+    [SOURCE_BOOLEAN] = row_write_boolean, [SOURCE_TIME] = row_write_time,
+    [SOURCE_UUID] = row_write_uuid,       [SOURCE_JSON] = row_write_json,
+};
 
 void row_write(struct buffer *out, const struct row_form *form, const struct db_result *result, int row,
                int first)
 {
     const struct source *source = form->source;
     for (size_t i = 0; i < source->column_count; i++) {
-        int at = first + (int)i;
+        const struct source_column *column = &source->columns[i];
+        struct row_cell cell = {source, column, result, row, first + (int)i};
         buffer_add(out, form->names.at + form->members[i].from, form->members[i].bytes);
-        if (db_result_is_null(result, row, at))
-            buffer_add_text(out, source->columns[i].object ? "{}" : "null");
+        if (db_result_is_null(result, row, cell.at))
+            buffer_add_text(out, column->object ? "{}" : "null");
         else
-            row_write_value(out, source, i, result, row, at);
+            row_writers[column->type](out, &cell);
     }
     buffer_add_byte(out, '}');
 }

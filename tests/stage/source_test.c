@@ -149,10 +149,11 @@ static int count_of(const char *text, const char *key)
     return count;
 }
 
-/* Walks from `cursor` on to the end; the ids ("id":…,) one behind the other into ids, each page's in order.
- */
-static int walk(const char *feed, const char *who, const char *query, const char *cursor, char *ids,
-                size_t size)
+/* The ids of the last walk, one behind the other, each page's in order. */
+static char ids[32768];
+
+/* Walks from `cursor` on to the end. */
+static int walk(const char *feed, const char *who, const char *query, const char *cursor)
 {
     char place[CURSOR_TEXT_MAX + 1];
     size_t used = 0;
@@ -165,8 +166,8 @@ static int walk(const char *feed, const char *who, const char *query, const char
         cr_assert_str_eq(got->code, "", "%s %s: %s", feed, query, got->code);
         for (const char *at = strstr(got->body, "\"id\":"); at != NULL; at = strstr(at, "\"id\":")) {
             at += strlen("\"id\":");
-            used += (size_t)snprintf(ids + used, size - used, "%.*s ", (int)strcspn(at, ",}"), at);
-            cr_assert_lt(used, size);
+            used += (size_t)snprintf(ids + used, sizeof ids - used, "%.*s ", (int)strcspn(at, ",}"), at);
+            cr_assert_lt(used, sizeof ids);
             count++;
         }
         more = got->has_more;
@@ -217,7 +218,7 @@ static void make_posts(void)
 }
 
 /* Ids of a walk: from, from - 1 … to. */
-static void expect_falling(const char *ids, int from, int to)
+static void expect_falling(int from, int to)
 {
     static char wanted[8192];
     size_t used = 0;
@@ -229,7 +230,6 @@ static void expect_falling(const char *ids, int from, int to)
 Test(source, bigint_without_scope)
 {
     static const int limits[] = {1, 7, 40, 100};
-    static char ids[8192];
     begin("source_bigint");
     make_posts();
     serve(&posts, 1000);
@@ -243,8 +243,8 @@ Test(source, bigint_without_scope)
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
         char query[32];
         snprintf(query, sizeof query, "limit=%d", limits[i]);
-        cr_expect_eq(walk("posts", "", query, "", ids, sizeof ids), 250);
-        expect_falling(ids, 229, -20);
+        cr_expect_eq(walk("posts", "", query, ""), 250);
+        expect_falling(229, -20);
     }
     /* Up again from the middle: a page is newest first, and the next stands above it. */
     struct got *middle = ask_page("posts", "", "limit=100", ask_page("posts", "", "limit=100", "")->next);
@@ -261,18 +261,16 @@ Test(source, bigint_without_scope)
 /* Each type of filter; scan_max ends a page that found too little. Two spellings of one value are one. */
 Test(source, filters)
 {
-    static char ids[8192];
     begin("source_filters");
     make_posts();
     serve(&posts, 1000);
-    cr_expect_eq(walk("posts", "", "limit=7&author=a1", "", ids, sizeof ids), 76);
-    cr_expect_eq(walk("posts", "", "limit=7&yes=true", "", ids, sizeof ids), 125);
-    cr_expect_eq(walk("posts", "", "small=-20", "", ids, sizeof ids), 1);
-    cr_expect_eq(walk("posts", "", "big=9007199254740993", "", ids, sizeof ids), 1);
+    cr_expect_eq(walk("posts", "", "limit=7&author=a1", ""), 76);
+    cr_expect_eq(walk("posts", "", "limit=7&yes=true", ""), 125);
+    cr_expect_eq(walk("posts", "", "small=-20", ""), 1);
+    cr_expect_eq(walk("posts", "", "big=9007199254740993", ""), 1);
     cr_expect_str_eq(ids, "0 ");
-    cr_expect_eq(
-        walk("posts", "", "u=00000000-0000-0000-0000-000000000003&yes=false&limit=1", "", ids, sizeof ids),
-        23, "3 and its like, odd");
+    cr_expect_eq(walk("posts", "", "u=00000000-0000-0000-0000-000000000003&yes=false&limit=1", ""), 23,
+                 "3 and its like, odd");
     struct got *got = ask_page("posts", "", "small=-007", "");
     cr_expect_eq(got->count, 0);
     cr_expect(got->has_more, "150 read, more to read");
@@ -298,7 +296,6 @@ Test(source, filters)
 /* Without belfry_stamp the newer walk keeps settle_max away from now. */
 Test(source, held_back)
 {
-    static char ids[8192];
     static struct source slow;
     begin("source_held_back");
     make_posts();
@@ -307,18 +304,17 @@ Test(source, held_back)
     slow.name = "slow";
     serve(&posts, 0);
     serve(&slow, 3600000);
-    cr_expect_eq(walk("posts", "", "limit=100", ask_page("posts", "", "", "")->prev, ids, sizeof ids), 0);
-    cr_expect_eq(walk("slow", "", "limit=100", ask_page("slow", "", "", "")->prev, ids, sizeof ids), 0);
+    cr_expect_eq(walk("posts", "", "limit=100", ask_page("posts", "", "", "")->prev), 0);
+    cr_expect_eq(walk("slow", "", "limit=100", ask_page("slow", "", "", "")->prev), 0);
     world_exec(&w, "INSERT INTO posts (id, created_at) VALUES (1001, now() - interval '30 min')");
     char posts_prev[CURSOR_TEXT_MAX + 1];
     struct got *below = ask_page("posts", "", "limit=2", "");
     snprintf(posts_prev, sizeof posts_prev, "%s", ask_page("posts", "", "limit=2", below->next)->prev);
-    cr_expect_eq(walk("posts", "", "limit=2", posts_prev, ids, sizeof ids), 2);
+    cr_expect_eq(walk("posts", "", "limit=2", posts_prev), 2);
     cr_expect_str_eq(ids, "1000 1001 ");
     struct got *slow_below = ask_page("slow", "", "limit=2", "");
-    cr_expect_eq(
-        walk("slow", "", "limit=2", ask_page("slow", "", "limit=2", slow_below->next)->prev, ids, sizeof ids),
-        0, "younger than an hour: %s", ids);
+    cr_expect_eq(walk("slow", "", "limit=2", ask_page("slow", "", "limit=2", slow_below->next)->prev), 0,
+                 "younger than an hour: %s", ids);
     end();
 }
 
@@ -340,7 +336,6 @@ static const struct source docs = {
 
 Test(source, text_ids)
 {
-    static char ids[32768], again[32768];
     begin("source_text");
     world_exec(&w, "CREATE TYPE kinds AS ENUM ('k0', 'k1')");
     world_exec(
@@ -365,11 +360,11 @@ Test(source, text_ids)
         for (int q = 0; q < 4; q++) {
             char query[64];
             snprintf(query, sizeof query, queries[q], limit); // NOLINT: rows of a table
-            int count = walk(feed, "/u1", query, "", ids, sizeof ids);
+            int count = walk(feed, "/u1", query, "");
             cr_expect_eq(count, counts[q], "%s: %d", query, count);
         }
     }
-    walk(feed, "/u1", "limit=3", "", ids, sizeof ids);
+    walk(feed, "/u1", "limit=3", "");
     cr_expect_eq(strncmp(ids, "\"zzzz", 5), 0);
     cr_expect_not_null(
         strstr(ids, "\"u1𝄞\" \"u1€\" \"u1é\" \"u1ä\" \"u1z\" \"u1aa\" \"u1a\" \"u1Z\" \"u1A\" \"\" "), "%s",
@@ -380,7 +375,7 @@ Test(source, text_ids)
         last = got = ask_page(feed, "/u1", "limit=5", got->next);
     struct got *up = ask_page(feed, "/u1", "limit=100", last->prev);
     cr_expect_eq(up->count, 10, "above the first of the last page: %d", up->count);
-    cr_expect_eq(walk(feed, "/u2", "", "", again, sizeof again), 10, "another's are another's");
+    cr_expect_eq(walk(feed, "/u2", "", ""), 10, "another's are another's");
     cr_expect_str_eq(ask_page(feed, "/u2", "limit=5", last->prev)->code, "cursor_mismatch");
     end();
 }
@@ -405,7 +400,6 @@ static const struct source activity = {
 
 Test(source, roles)
 {
-    static char ids[32768];
     static struct source plain;
     begin("source_roles");
     world_exec(&w,
@@ -442,9 +436,8 @@ Test(source, roles)
             cr_expect_str_eq(ask_page("plain", rows[i].who, queries[q], "")->code, rows[i].code);
             if (rows[i].code[0] != '\0')
                 continue;
-            cr_expect_eq(walk("activity", rows[i].who, queries[q], "", ids, sizeof ids), rows[i].rows, "%s",
-                         rows[i].who);
-            cr_expect_eq(walk("plain", rows[i].who, queries[q], "", ids, sizeof ids), rows[i].plain_rows);
+            cr_expect_eq(walk("activity", rows[i].who, queries[q], ""), rows[i].rows, "%s", rows[i].who);
+            cr_expect_eq(walk("plain", rows[i].who, queries[q], ""), rows[i].plain_rows);
             cr_expect_eq(count_of(got->body, "gapless"), 0);
         }
     }
