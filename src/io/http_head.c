@@ -122,6 +122,8 @@ bool http_head_check(const struct http_head *head, size_t method_bytes, struct h
         return refuse(problem, 431, "too_large", "There are more than 100 header lines.");
     if (head->lengths + head->encodings > 1)
         return refuse(problem, 400, "invalid_body", "The body's length is said more than once.");
+    if (head->encodings > 0 && !head->request->chunks) /* RFC 9112 6.1 */
+        return refuse(problem, 400, "invalid_body", "HTTP/1.0 has no transfer codings.");
     if (head->foreign_coding)
         return refuse(problem, 400, "invalid_body", "Of transfer codings only chunked is taken.");
     if (head->hosts > 1 || (head->hosts == 0 && head->request->chunks && head->flaw == NULL))

@@ -78,6 +78,8 @@ static const struct doubt {
      "POST " READ HOST "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n", 400},
     {"two codings",
      "POST " READ HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
+    {"a coding in HTTP/1.0",
+     "POST " READ " HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400},
     {"a foreign coding", "POST " READ HOST "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 400},
     {"a blank before the colon", "POST " READ HOST "Content-Length : 0\r\n\r\n", 400},
     {"a folded length", "POST " READ HOST "Content-Length: 40\r\n x\r\n\r\n", 400},
