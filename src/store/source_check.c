@@ -243,7 +243,6 @@ static const char *source_type_name(enum source_type type)
     return names[type];
 }
 
-/* NULL: as it should be. */
 static enum status source_need_not_null(const struct source_checking *checking, const char *key,
                                         const struct found_column *found, struct fault *fault)
 {
@@ -251,7 +250,7 @@ static enum status source_need_not_null(const struct source_checking *checking, 
         return ST_OK;
     return source_refuse(
         checking, key, fault,
-        "%s may be NULL, and such a row has no place. Run: ALTER TABLE %s ALTER COLUMN %s SET "
+        "%s may be NULL, and such a row would be in no page. Run: ALTER TABLE %s ALTER COLUMN %s SET "
         "NOT NULL",
         found->sql, checking->made->relation, found->sql);
 }
