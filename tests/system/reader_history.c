@@ -8,10 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/settle.h"
-
 const char *const history_categories[4] = {"common", "some", "rare", "none"};
 const char *const history_types[2] = {"t0", "t1"};
+const struct history_feed history_feeds[3] = {
+    {"notifications", "notifications", "notifications", "uuid", true},
+    {"numbered", "numbered", "public.numbered", "bigint", false},
+    {"lettered", "lettered", "public.lettered", "text", false},
+};
 
 enum { SQL_BYTES = 1 << 18, FIRST_MAX = 260, BATCH_MAX = 4 };
 
@@ -84,8 +87,52 @@ static int64_t now_us(struct history *h, PGconn *db)
     return number(h, db, US_OF("clock_timestamp()"));
 }
 
-void history_open(struct history *h, struct client *client)
+/* Relations of somebody else's, stamped as the contract asks. */
+static size_t declare(struct history *h, const struct history_feed *feed, char *ini, size_t size)
 {
+    history_exec(
+        h, h->free_hand,
+        "CREATE TABLE %s (id %s PRIMARY KEY, workspace_id text COLLATE \"C\" NOT NULL,"
+        " recipient_user_id text COLLATE \"C\" NOT NULL, event_type text, category varchar(20), title text,"
+        " created_at timestamptz NOT NULL, inserted_xid xid8 NOT NULL DEFAULT pg_current_xact_id());"
+        " CREATE INDEX ON %s (workspace_id, recipient_user_id, created_at DESC, id DESC);"
+        " CREATE TRIGGER zz_belfry_stamp BEFORE INSERT OR UPDATE OF created_at, id, inserted_xid ON %s"
+        " FOR EACH ROW EXECUTE FUNCTION belfry_stamp('inserted_xid');"
+        " GRANT SELECT ON %s TO belfry_reader",
+        feed->relation, strcmp(feed->id_type, "text") == 0 ? "text COLLATE \"C\"" : feed->id_type,
+        feed->relation, feed->relation, feed->relation);
+    return (size_t)snprintf(
+        ini, size,
+        "[feed.%s]\nrelation = %s\nworkspace_column = workspace_id\nuser_column ="
+        " recipient_user_id\nid_type = %s\ncolumns = id, event_type, category, title, created_at\n"
+        "filters = category, event_type\nxid_column = inserted_xid\n",
+        feed->name, feed->relation, feed->id_type);
+}
+
+static void settle_look(struct history *h)
+{
+    struct fault fault;
+    if (settle_read(h->settler, &h->held, &fault) != ST_OK)
+        history_fail(h, "the bounds cannot be read: %s", fault.text);
+    for (size_t i = 0; i < h->held.count; i++)
+        if (h->held.of[i].prepared != 0)
+            history_fail(h, "there are prepared transactions");
+}
+
+static void settle_go(struct history *h)
+{
+    struct fault fault;
+    char sql[200];
+    if (settle_move(h->settler, &h->held, &fault) != ST_OK)
+        history_fail(h, "the bounds cannot be moved: %s", fault.text);
+    h->held.count = 0;
+    snprintf(sql, sizeof sql, US_OF("bound") " FROM settled WHERE feed = '%s'", h->feed->settled);
+    h->model.bound_us = number(h, h->free_hand, sql);
+}
+
+void history_open(struct history *h, struct client *client, char *ini, size_t size)
+{
+    h->feed = &history_feeds[0];
     struct db_settings settings = {.application_name = "settler"};
     struct fault fault;
     h->client = client;
@@ -94,9 +141,17 @@ void history_open(struct history *h, struct client *client)
     for (int i = 0; i < HISTORY_SESSIONS; i++)
         h->sessions[i] = PQconnectdb(client->w.uri);
     h->free_hand = PQconnectdb(client->w.uri);
+    /* The test chooses created_at: no trigger sets it. */
     for (int i = 0; i < HISTORY_SESSIONS; i++)
-        history_exec(h, h->sessions[i], "SET synchronous_commit = off");
+        history_exec(h, h->sessions[i],
+                     "SET synchronous_commit = off; SET session_replication_role = replica");
     history_exec(h, h->free_hand, "SET synchronous_commit = off");
+    size_t at = (size_t)snprintf(ini, size, "[http]\nscan_max = 101\n[run]\nlog_level = warn\n");
+    for (size_t i = 1; i < sizeof history_feeds / sizeof history_feeds[0]; i++)
+        at += declare(h, &history_feeds[i], ini + at, size - at);
+    history_exec(h, h->free_hand, "SET session_replication_role = replica");
+    settle_look(h); /* now they are gapless: the reader looks when it starts */
+    settle_go(h);
 }
 
 void history_close(struct history *h)
@@ -109,17 +164,23 @@ void history_close(struct history *h)
 
 /* ---- rows ---------------------------------------------------------------------------------------------- */
 
-void history_id(const struct history *h, int row, char id[HISTORY_ID])
+void history_id(const struct history *h, int row, int twin, char id[HISTORY_ID])
 {
-    snprintf(id, HISTORY_ID, "0199%04x-%04x-7000-8000-%012" PRIx64, h->seed >> 16 & 0xffff, h->seed & 0xffff,
-             (uint64_t)h->model.rows[row].at.id);
+    uint64_t of_row = (uint64_t)h->model.rows[row].at.id, seed = h->seed;
+    if (h->feed == &history_feeds[1])
+        snprintf(id, HISTORY_ID, "%" PRId64,
+                 (int64_t)of_row - ((int64_t)(seed | (uint64_t)twin << 12) << 48));
+    else if (h->feed == &history_feeds[2])
+        snprintf(id, HISTORY_ID, "%dö%04x~%012" PRIx64, twin, (unsigned)seed, of_row);
+    else
+        snprintf(id, HISTORY_ID, "%d1990000-%04x-7000-8000-%012" PRIx64, twin, (unsigned)seed, of_row);
 }
 
 int history_row_of(const struct history *h, const char *id)
 {
     char mine[HISTORY_ID];
     for (int i = 0; i < h->model.count; i++) {
-        history_id(h, i, mine);
+        history_id(h, i, 0, mine);
         if (strcmp(mine, id) == 0)
             return i;
     }
@@ -170,13 +231,13 @@ static void put_rows_from(struct history *h, PGconn *db, int first)
 {
     char *sql = malloc(SQL_BYTES), id[HISTORY_ID];
     size_t at = (size_t)snprintf(sql, SQL_BYTES,
-                                 "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type,"
-                                 " category, title, created_at) VALUES ");
+                                 "INSERT INTO %s (id, workspace_id, recipient_user_id, event_type,"
+                                 " category, title, created_at) VALUES ",
+                                 h->feed->relation);
     for (int i = first; i < h->model.count; i++) {
         const struct model_row *row = &h->model.rows[i];
-        history_id(h, i, id);
         for (int twin = 0; twin < (i % 5 == 0 ? 3 : 1); twin++) {
-            id[0] = (char)('0' + twin);
+            history_id(h, i, twin, id);
             at += (size_t)snprintf(sql + at, SQL_BYTES - at,
                                    "%s('%s', '%c%u', '%s', '%s', '%s', 'r%d v0',"
                                    " to_timestamp(0) + %" PRId64 " * interval '1 us')",
@@ -222,9 +283,10 @@ void history_begin(struct history *h, unsigned seed, bool told)
     memset(&h->model, 0, sizeof h->model);
     memset(h->since_us, 0, sizeof h->since_us);
     h->seed = seed;
+    h->feed = &history_feeds[seed / 1000 % 3];
     h->random = seed * 2654435761U + 1;
     h->told = told;
-    h->held_bound_us = 0;
+    h->held.count = 0;
     h->steps = 0;
     h->trace_bytes = 0;
     h->trace[0] = '\0';
@@ -247,7 +309,8 @@ void history_begin(struct history *h, unsigned seed, bool told)
     history_exec(h, h->free_hand,
                  "UPDATE settled SET bound = to_timestamp(0) + %" PRId64 " * interval '1 us'",
                  h->model.bound_us);
-    history_tell(h, "history %u: %d rows at first, bound %s\n", seed, count, names[where]);
+    history_tell(h, "history %u of %s: %d rows at first, bound %s\n", seed, h->feed->name, count,
+                 names[where]);
 }
 
 /* ---- steps --------------------------------------------------------------------------------------------- */
@@ -255,8 +318,9 @@ void history_begin(struct history *h, unsigned seed, bool told)
 static void begin(struct history *h, int session)
 {
     history_exec(h, h->sessions[session],
-                 "BEGIN; LOCK TABLE notifications IN ROW EXCLUSIVE MODE;"
-                 " SELECT pg_current_xact_id()");
+                 "BEGIN; LOCK TABLE %s IN ROW EXCLUSIVE MODE;"
+                 " SELECT pg_current_xact_id()",
+                 h->feed->relation);
     h->since_us[session] = now_us(h, h->sessions[session]);
     history_tell(h, "%3d s%d begins\n", h->steps, session);
 }
@@ -327,8 +391,8 @@ void history_delete(struct history *h, const int *rows, int count)
     for (int i = 0; i < count; i++) {
         if (rows[i] < 0 || h->model.rows[rows[i]].state != MODEL_THERE)
             continue;
-        history_id(h, rows[i], id);
-        history_exec(h, h->free_hand, "DELETE FROM notifications WHERE id = '%s'", id);
+        history_id(h, rows[i], 0, id);
+        history_exec(h, h->free_hand, "DELETE FROM %s WHERE id = '%s'", h->feed->relation, id);
         h->model.rows[rows[i]].state = MODEL_GONE;
         history_tell(h, " r%d", rows[i]);
     }
@@ -349,39 +413,19 @@ void history_edit(struct history *h)
         edited->type = history_pick(h, 2);
         edited->changed_kind = h->model.event;
     }
-    history_id(h, row, id);
-    history_exec(
-        h, h->free_hand,
-        "UPDATE notifications SET title = 'r%d v%d', category = '%s', event_type = '%s' WHERE id = '%s'", row,
-        edited->version, history_categories[edited->category], history_types[edited->type], id);
+    history_id(h, row, 0, id);
+    history_exec(h, h->free_hand,
+                 "UPDATE %s SET title = 'r%d v%d', category = '%s', event_type = '%s' WHERE id = '%s'",
+                 h->feed->relation, row, edited->version, history_categories[edited->category],
+                 history_types[edited->type], id);
     history_tell(h, "%3d edited r%d (%s %s)\n", h->steps, row, history_categories[edited->category],
                  history_types[edited->type]);
-}
-
-static void settle_look(struct history *h)
-{
-    struct settle_bounds bounds;
-    struct fault fault;
-    if (settle_read(h->settler, &bounds, &fault) != ST_OK || bounds.of[0].prepared != 0)
-        history_fail(h, "the bound cannot be read");
-    h->held_bound_us = bounds.of[0].bound_us;
-}
-
-static void settle_go(struct history *h)
-{
-    struct settle_bounds bounds = {.of = {{.feed = "notifications", .bound_us = h->held_bound_us}},
-                                   .count = 1};
-    struct fault fault;
-    if (settle_move(h->settler, &bounds, &fault) != ST_OK)
-        history_fail(h, "the bound cannot be moved");
-    h->held_bound_us = 0;
-    h->model.bound_us = number(h, h->free_hand, US_OF("bound") " FROM settled WHERE feed = 'notifications'");
 }
 
 void history_settle(struct history *h)
 {
     int above = 0;
-    bool read = h->held_bound_us == 0, move = !read || history_pick(h, 3) > 0;
+    bool read = h->held.count == 0, move = !read || history_pick(h, 3) > 0;
     if (read)
         settle_look(h);
     if (move)

@@ -3,6 +3,8 @@
  *
  *   system_reader_model [--seed N] [--histories N]     --seed: that history alone, told step by step
  *
+ * Seeds from 1001 and from 2001 on are of declared feeds, with ids that are numbers and texts.
+ *
  * Three clients of one user walk older and newer, under both contracts, with and without filters, go back to
  * old cursors, turn round, mark, count, ask again for what they have. Every answer is compared with what the
  * model says must come, and every walk with the promise it was sold under. One step at a time: nothing here
@@ -139,7 +141,7 @@ static void write_query(struct model_run *r, const struct asking *asking, char *
 {
     const struct model_cursor *from = asking->from;
     bool says = asking->cursor == NULL || history_pick(&r->h, 3) == 0; /* what the cursor knows may be said */
-    int at = snprintf(text, size, "feeds/notifications?limit=%d", asking->limit);
+    int at = snprintf(text, size, "feeds/%s?limit=%d", r->h.feed->name, asking->limit);
     if (from->filter.category != MODEL_ANY)
         at +=
             snprintf(text + at, size - (size_t)at, "&category=%s", history_categories[from->filter.category]);
@@ -275,7 +277,7 @@ static void do_head(struct model_run *r, struct walker *w)
     w->begun = true;
     w->limit = 1 + history_pick(h, 7);
     w->asks =
-        (struct model_cursor){.filter = {.unread = history_pick(h, 10) < 3,
+        (struct model_cursor){.filter = {.unread = history_pick(h, 10) < 3 && h->feed->marks,
                                          .category = history_pick(h, 2) == 0 ? MODEL_ANY : history_pick(h, 4),
                                          .type = history_pick(h, 4) > 0 ? MODEL_ANY : history_pick(h, 2)},
                               .boundary = history_pick(h, 5) < 2};
@@ -358,16 +360,14 @@ static void do_mark(struct model_run *r)
     struct world_reply reply;
     bool read = history_pick(&r->h, 3) > 0, look = history_pick(&r->h, 3) == 0;
     int at = r->h.model.count == 0 ? -1 : history_pick(&r->h, r->h.model.count);
-    if (at < 0)
+    if (at < 0 || !r->h.feed->marks)
         return;
-    bool twin = history_pick(&r->h, 8) == 0;
-    if (twin)
+    int twin = history_pick(&r->h, 8) == 0 ? 1 + history_pick(&r->h, 2) : 0;
+    if (twin > 0)
         at -= at % 5;
     struct model_row *row = &r->h.model.rows[at];
-    history_id(&r->h, at, id);
-    if (twin)
-        id[0] = (char)('1' + history_pick(&r->h, 2)); /* another user's, or in another workspace */
-    bool there = row->state == MODEL_THERE && id[0] == '0';
+    history_id(&r->h, at, twin, id);
+    bool there = row->state == MODEL_THERE && twin == 0;
     snprintf(path, sizeof path, "notifications/%s%s", id, look ? "" : read ? "/read" : "/unread");
     history_tell(&r->h, "%3d %s r%d%s\n", r->h.steps,
                  look   ? "look at"
@@ -395,7 +395,7 @@ static void do_mark(struct model_run *r)
 static void do_mark_up_to(struct model_run *r, struct walker *w)
 {
     char query[URL_MAX - 256], body[CURSOR_MAX + 64];
-    if (w->kept_count == 0)
+    if (w->kept_count == 0 || !r->h.feed->marks)
         return;
     const struct held *from = &w->kept[history_pick(&r->h, w->kept_count)];
     const struct model_filter *filter = &from->means.filter;
@@ -418,6 +418,8 @@ static void do_mark_up_to(struct model_run *r, struct walker *w)
 static void do_count(struct model_run *r)
 {
     int unread = model_unread(&r->h.model);
+    if (!r->h.feed->marks)
+        return;
     history_tell(&r->h, "%3d unread: %d\n", r->h.steps, unread);
     check_figure(r, answer_to(r, "GET", "feeds/notifications/unread_count", NULL), "unread", unread,
                  "capped");
@@ -448,7 +450,7 @@ static void do_misuse(struct model_run *r, struct walker *w)
     struct model_cursor other = from->means;
     int how = history_pick(&r->h, 4);
     if (how == 0)
-        other.filter.unread = !other.filter.unread;
+        other.filter.type = other.filter.type == MODEL_ANY ? 0 : MODEL_ANY;
     if (how == 1)
         other.filter.category = other.filter.category == MODEL_ANY ? 0 : MODEL_ANY;
     write_query(r, &(struct asking){.from = &other, .cursor = from->text, .limit = 3}, query, sizeof query);
@@ -473,7 +475,8 @@ static void do_stranger(struct model_run *r, struct walker *w)
     char id[HISTORY_ID], path[URL_MAX - 256];
     history_exec(h, h->free_hand, "SELECT belfry_remove_member('h%u', 'u1')", h->seed);
     history_tell(h, "%3d no member for a while\n", h->steps);
-    refused(r, "GET", "feeds/notifications?limit=3", 403, "not_a_member");
+    snprintf(path, sizeof path, "feeds/%s?limit=3", h->feed->name);
+    refused(r, "GET", path, 403, "not_a_member");
     refused(r, "GET", "feeds/notifications/unread_count", 403, "not_a_member");
     if (w->kept_count > 0) {
         const struct held *from = &w->kept[history_pick(h, w->kept_count)];
@@ -482,8 +485,8 @@ static void do_stranger(struct model_run *r, struct walker *w)
         refused(r, "GET", path, 403, "not_a_member");
     }
     int row = history_any_row(h);
-    if (row >= 0) {
-        history_id(h, row, id);
+    if (row >= 0 && h->feed->marks) {
+        history_id(h, row, 0, id);
         snprintf(path, sizeof path, "notifications/%s", id);
         refused(r, "GET", path, 403, "not_a_member");
         snprintf(path, sizeof path, "notifications/%s/read", id);
@@ -581,22 +584,29 @@ Test(reader, model, .timeout = 600)
     static struct model_run r;
     long seed = world_asked_for("BELFRY_MODEL_SEED", -1);
     long histories = world_asked_for("BELFRY_MODEL_HISTORIES", HISTORIES);
-    char base[64];
+    char base[64], ini[2048];
     client_open(&c, "reader_model");
     world_exec(&c.w, "ALTER ROLE belfry_reader IN DATABASE %s SET synchronous_commit = off", c.w.database);
-    world_reader(&c.w, "[http]\nscan_max = 101\n[run]\nlog_level = warn\n", base);
+    history_open(&r.h, &c, ini, sizeof ini);
+    world_reader(&c.w, ini, base);
     client_move(&c, base);
     client_be(&c, "u2");
     snprintf(r.other_authorization, sizeof r.other_authorization, "%s", c.authorization);
     client_be(&c, "u1");
-    history_open(&r.h, &c);
     int64_t from_ms = world_now_ms();
-    for (long i = seed < 0 ? 1 : seed; i <= (seed < 0 ? histories : seed); i++)
-        run_history(&r, (unsigned)i, seed >= 0);
+    long run = 0;
+    if (seed >= 0)
+        run_history(&r, (unsigned)seed, true);
+    for (long i = 1; seed < 0 && i <= histories; i++, run++)
+        run_history(&r, (unsigned)i, false);
+    for (long i = 1; seed < 0 && i <= histories / 8; i++, run += 2) { /* declared feeds */
+        run_history(&r, (unsigned)(1000 + i), false);
+        run_history(&r, (unsigned)(2000 + i), false);
+    }
     const struct figures *f = &r.figures;
     printf("%ld histories agree with the model in %lld ms: %lld steps, %lld pages of %lld rows, %lld of them"
            " empty with more behind; 304 %lld times, %lld marks and looks, %lld refusals\n",
-           seed < 0 ? histories : 1, (long long)(world_now_ms() - from_ms), (long long)f->steps,
+           seed < 0 ? run : 1, (long long)(world_now_ms() - from_ms), (long long)f->steps,
            (long long)f->pages, (long long)f->rows, (long long)f->empty_more, (long long)f->not_modified,
            (long long)f->marks, (long long)f->refused);
     world_http_leave(&r.line);
