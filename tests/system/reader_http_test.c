@@ -445,7 +445,7 @@ Test(reader, start)
     cr_expect_eq(start_code(&c, "[cursor]\nkeys =\nsign_with =\n", output), 2, "no cursor key");
     cr_expect_eq(start_code(&c, "[cursor]\nkeys = 1:/nowhere/key\n", output), 2, "an unreadable key");
     cr_expect_eq(start_code(&c, "[cursor]\nsign_with = 2\n", output), 2, "an unknown signer");
-    cr_expect_eq(start_code(&c, "[feed.posts]\nrelation = posts\n", output), 2, "a declared feed");
+    cr_expect_eq(start_code(&c, "[feed.posts]\nrelation = posts\n", output), 2, "a feed that shows nothing");
     snprintf(extra, sizeof extra, "[database]\nuri = %s\n", c.w.uri);
     cr_expect_eq(start_code(&c, extra, output), 1, "a role without belfry_reader's settings");
     cr_expect(last_log_has(&c, "statement_timeout"), "says which setting");
