@@ -7,7 +7,8 @@ WITH member AS MATERIALIZED (
     SELECT n.id, n.event_type, n.category, n.title, n.body, n.data, n.occurred_at, n.created_at, n.read_at
     FROM notifications AS n
     WHERE n.id = $3 AND n.recipient_user_id = $2 AND n.workspace_id = $1 AND EXISTS (SELECT FROM member)
-      AND n.created_at >= timestamptz '0001-01-01 00:00:00+00' AND n.created_at < timestamptz '10000-01-01 00:00:00+00'
+      AND (n.created_at >= timestamptz '0001-01-01 00:00:00+00'
+           AND n.created_at < timestamptz '10000-01-01 00:00:00+00') IS TRUE
     FOR NO KEY UPDATE
 ), marked AS (
     UPDATE notifications AS n
