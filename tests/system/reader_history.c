@@ -16,7 +16,7 @@ const struct history_feed history_feeds[3] = {
     {"lettered", "lettered", "public.lettered", "text", false},
 };
 
-enum { SQL_BYTES = 1 << 18, FIRST_MAX = 260, BATCH_MAX = 4 };
+enum { SQL_BYTES = 1 << 18, CLOSE_IDS = 1 << 14, FIRST_MAX = 260, BATCH_MAX = 4 };
 
 int history_pick(struct history *h, int count)
 {
@@ -169,7 +169,8 @@ void history_id(const struct history *h, int row, int twin, char id[HISTORY_ID])
     uint64_t of_row = (uint64_t)h->model.rows[row].at.id, seed = h->seed;
     if (h->feed == &history_feeds[1])
         snprintf(id, HISTORY_ID, "%" PRId64,
-                 (int64_t)of_row - ((int64_t)(seed | (uint64_t)twin << 12) << 48));
+                 ((int64_t)of_row - CLOSE_IDS / 2) * (1 << 13) + (int64_t)(seed << 2) +
+                     twin); /* both signs */
     else if (h->feed == &history_feeds[2])
         snprintf(id, HISTORY_ID, "%dö%04x~%012" PRIx64, twin, (unsigned)seed, of_row);
     else
@@ -202,7 +203,7 @@ static int64_t new_id(struct history *h)
 {
     for (;;) {
         bool close = history_pick(h, 2) == 0;
-        int64_t id = close ? history_pick(h, 4) << 12 | history_pick(h, 1 << 12)
+        int64_t id = close ? history_pick(h, CLOSE_IDS)
                            : (int64_t)history_pick(h, 1 << 24) << 24 | history_pick(h, 1 << 24);
         bool taken = false;
         for (int i = 0; i < h->model.count && !taken; i++)
