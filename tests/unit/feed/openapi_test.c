@@ -188,8 +188,8 @@ static const struct source activity = {
     .id_type = SOURCE_UUID,
     .items_key = "items",
     .columns = {{"id", "id", SOURCE_UUID, false},
-                {"event_type", "event_type", SOURCE_TEXT, false},
-                {"created_at", "created_at", SOURCE_TIME, false}},
+                {"created_at", "created_at", SOURCE_TIME, false},
+                {"event_type", "event_type", SOURCE_TEXT, false}},
     .column_count = 3,
     .filters = {{"event_type", "event_type", SOURCE_TEXT, SOURCE_TEXT_FILTER_MAX}},
     .filter_count = 1,
@@ -202,6 +202,7 @@ static const struct source posts = {
     .name = "posts",
     .path = "/posts",
     .id_type = SOURCE_BIGINT,
+    .id_number = true,
     .items_key = "posts",
     .columns = {{"id", "id", SOURCE_BIGINT, false},
                 {"author", "author", SOURCE_TEXT, false},
@@ -209,6 +210,7 @@ static const struct source posts = {
                 {"created_at", "created_at", SOURCE_TIME, false}},
     .column_count = 4,
     .auth = SOURCE_OPEN,
+    .settled = "posts",
 };
 
 static json_t *document_of(const struct source *const *sources, size_t count)
@@ -276,5 +278,6 @@ Test(openapi, kinds)
     cr_assert_str_eq(json_string_value(at(json_object_get(get, "responses"), "403", "$ref")),
                      "#/components/responses/Forbidden");
     cr_assert_not_null(json_object_get(at(schemas, "kinds_page", "properties"), "entries"));
+    cr_assert_not_null(json_object_get(at(schemas, "kinds_page", "properties"), "gapless"));
     json_decref(root);
 }
