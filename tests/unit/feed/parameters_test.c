@@ -184,6 +184,22 @@ Test(parameters, cursors)
     crossed("contract=boundary", "contract=live", "u1", "cursor_mismatch");
 }
 
+/* Cursors of before feeds could be declared go on: SHA-256 over the parts with their lengths, computed apart.
+ */
+Test(parameters, fingerprints_stay)
+{
+    struct ask ask;
+    struct fault fault;
+    make_keys();
+    cr_assert_eq(ask_as("u1", "", &ask, &fault), ST_OK);
+    cr_expect_eq(ask.from.fingerprint, 0xf953829c2ee24da0ULL, "%llx",
+                 (unsigned long long)ask.from.fingerprint);
+    cr_assert_eq(ask_as("u1", "contract=boundary&unread=true&event_type=a.b&category=meetings", &ask, &fault),
+                 ST_OK);
+    cr_expect_eq(ask.from.fingerprint, 0xbda33028acc90845ULL, "%llx",
+                 (unsigned long long)ask.from.fingerprint);
+}
+
 Test(parameters, expired)
 {
     struct ask ask;
