@@ -12,7 +12,8 @@ const char db_check_sql[] =
     "SELECT name, setting, current_setting(name) FROM pg_catalog.pg_settings WHERE name IN "
     "('server_encoding',"
     " 'fsync', 'synchronous_commit', 'lock_timeout', 'statement_timeout',"
-    " 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode', 'enable_sort')"
+    " 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode', 'enable_sort', "
+    "'quote_all_identifiers')"
     " UNION ALL SELECT 'recovery', v, v FROM (SELECT CASE WHEN pg_catalog.pg_is_in_recovery() THEN 'on'"
     " ELSE 'off' END) AS r(v)"
     /* Without it other sessions' transactions are invisible, and settled.bound would run ahead of them. */
@@ -49,6 +50,8 @@ static const struct need needs[] = {
     {"jit", WRITERS | READER, "off", NULL, 0, MEND_ROLE},
     {"plan_cache_mode", WRITERS | READER, "force_generic_plan", NULL, 0, MEND_ROLE},
     {"enable_sort", READER, "off", NULL, 0, MEND_ROLE}, /* sql/schema/011_reader_plans.sql */
+    /* A feed's key in settled is its relation's name as quote_ident writes it: both must write the same. */
+    {"quote_all_identifiers", READER | RECONCILER, "off", NULL, 0, MEND_ROLE},
     {"pg_read_all_stats", RECONCILER, "on", NULL, 0, MEND_MEMBER},
 };
 
