@@ -13,41 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "reader_history.h"
+#include "reader_model_run.h"
 
-enum { HISTORIES = 200, STEPS = 110, CLIENTS = 3, KEPT = 6, ETAG = 64, CONTENT = 8192 };
-
-/* A cursor, as text and as what it means. */
-struct held {
-    struct model_cursor means;
-    char text[CURSOR_MAX];
-};
-
-struct walker {
-    bool begun;
-    struct model_cursor asks; /* filter and contract of its head page */
-    int limit;                /* of the head page that etag and content are of */
-    char etag[ETAG], content[CONTENT];
-    struct held older, newer; /* where its two walks stand */
-    struct model_trail down, up;
-    struct held kept[KEPT];
-    int kept_count, last[MODEL_LIMIT], last_count;
-};
-
-struct figures {
-    int64_t steps, pages, rows, empty_more, not_modified, refused, marks;
-};
-
-struct model_run {
-    struct history h;
-    void *line; /* the kept connection */
-    char other_authorization[TOKEN_MAX + 32];
-    struct walker walkers[CLIENTS];
-    int who; /* of them, for the trace */
-    struct figures figures;
-};
+enum { HISTORIES = 200, STEPS = 110 };
 
 /* One request for a page. */
 struct asking {
@@ -56,84 +25,6 @@ struct asking {
     int limit;
     const char *etag; /* If-None-Match, or NULL */
 };
-
-/* ---- requests ------------------------------------------------------------------------------------------ */
-
-static void send_to(struct model_run *r, const struct world_request *what, struct world_reply *reply)
-{
-    char url[URL_MAX];
-    const char *headers[3] = {r->h.client->authorization};
-    struct world_request request = {what->method, url, headers, what->body};
-    snprintf(url, sizeof url, "%s/v1/workspaces/h%u/%s", r->h.client->base, r->h.seed, what->url);
-    for (int i = 0; what->headers != NULL && what->headers[i] != NULL; i++)
-        headers[1] = what->headers[i];
-    world_http_kept(&r->line, &request, reply);
-}
-
-static json_t *json_of(struct model_run *r, const struct world_reply *reply)
-{
-    json_t *json = json_loadb(reply->body, reply->body_bytes, JSON_REJECT_DUPLICATES, NULL);
-    if (json == NULL)
-        history_fail(&r->h, "no JSON: %ld %.200s", reply->status, reply->body);
-    return json;
-}
-
-/* The answer to a request that must be answered. */
-static json_t *answer_to(struct model_run *r, const char *method, const char *path, const char *body)
-{
-    struct world_reply reply;
-    send_to(r, &(struct world_request){.method = method, .url = path, .body = body}, &reply);
-    if (reply.status != 200)
-        history_fail(&r->h, "%s %s: %ld %s", method, path, reply.status, reply.body);
-    json_t *json = json_of(r, &reply);
-    world_reply_done(&reply);
-    return json;
-}
-
-/* A figure and a flag, as counts and marks answer. */
-static void check_figure(struct model_run *r, json_t *json, const char *figure, int is, const char *flag)
-{
-    json_int_t found = json_integer_value(json_object_get(json, figure));
-    if (found != is || !json_is_false(json_object_get(json, flag)))
-        history_fail(&r->h, "%s is %lld, not %d, or %s is not false", figure, (long long)found, is, flag);
-    json_decref(json);
-}
-
-static const char *text_of(const json_t *json, const char *name)
-{
-    const char *text = json_string_value(json_object_get(json, name));
-    return text == NULL ? "(none)" : text;
-}
-
-static void instant_text(int64_t us, char text[MODEL_TEXT])
-{
-    time_t seconds = (time_t)(us / 1000000);
-    struct tm tm;
-    char whole[24];
-    gmtime_r(&seconds, &tm);
-    strftime(whole, sizeof whole, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(text, MODEL_TEXT, "%s.%06dZ", whole, (int)(us % 1000000));
-}
-
-/* An item as the row stands: edits show. A read_at that was never seen is learnt, and must stay. */
-static void check_item(struct model_run *r, const json_t *item, int row)
-{
-    struct model_row *is = &r->h.model.rows[row];
-    const json_t *read_at = json_object_get(item, "read_at");
-    char title[32], at[MODEL_TEXT];
-    instant_text(is->at.at_us, at);
-    snprintf(title, sizeof title, "r%d v%d", row, is->version);
-    bool same = strcmp(text_of(item, "title"), title) == 0 && strcmp(text_of(item, "created_at"), at) == 0 &&
-                strcmp(text_of(item, "category"), history_categories[is->category]) == 0 &&
-                strcmp(text_of(item, "event_type"), history_types[is->type]) == 0 &&
-                json_is_string(read_at) == is->read;
-    if (same && is->read && is->read_at[0] == '\0')
-        snprintf(is->read_at, sizeof is->read_at, "%s", json_string_value(read_at));
-    if (!same || (is->read && strcmp(is->read_at, json_string_value(read_at)) != 0))
-        history_fail(&r->h, "r%d is shown as title %s, created_at %s, category %s, event_type %s, read_at %s",
-                     row, text_of(item, "title"), text_of(item, "created_at"), text_of(item, "category"),
-                     text_of(item, "event_type"), text_of(item, "read_at"));
-}
 
 /* ---- pages --------------------------------------------------------------------------------------------- */
 
@@ -182,22 +73,22 @@ static void check_page(struct model_run *r, const json_t *json, const struct ask
     size_t at = 0, count = json_array_size(items);
     bool same = json_is_array(items) && count == (size_t)page->count;
     for (size_t i = 0; i < count; i++) {
-        int row = history_row_of(&r->h, text_of(json_array_get(items, i), "id"));
+        int row = history_row_of(&r->h, run_text_of(json_array_get(items, i), "id"));
         at += (size_t)snprintf(found + at, sizeof found - at, " r%d", row);
         same = same && row == page->rows[i];
     }
     if (!same)
         history_fail(&r->h, "another page came:%s (r-1: nobody's, or another's)", found);
     for (size_t i = 0; i < count; i++)
-        check_item(r, json_array_get(items, i), page->rows[i]);
+        run_check_item(r, json_array_get(items, i), page->rows[i], &r->h.model.rows[page->rows[i]]);
     if (json_is_true(json_object_get(json, "has_more")) != page->has_more)
         history_fail(&r->h, "has_more is not %s", page->has_more ? "true" : "false");
-    if ((text_of(json, "next_cursor")[0] != '\0') != page->next.there)
-        history_fail(&r->h, "next_cursor is '%s'", text_of(json, "next_cursor"));
-    if (text_of(json, "prev_cursor")[0] == '\0')
+    if ((run_text_of(json, "next_cursor")[0] != '\0') != page->next.there)
+        history_fail(&r->h, "next_cursor is '%s'", run_text_of(json, "next_cursor"));
+    if (run_text_of(json, "prev_cursor")[0] == '\0')
         history_fail(&r->h, "prev_cursor is empty");
-    if (strcmp(text_of(json, "contract"), asking->from->boundary ? "boundary" : "live") != 0)
-        history_fail(&r->h, "contract is %s", text_of(json, "contract"));
+    if (strcmp(run_text_of(json, "contract"), asking->from->boundary ? "boundary" : "live") != 0)
+        history_fail(&r->h, "contract is %s", run_text_of(json, "contract"));
     r->figures.pages++;
     r->figures.rows += page->count;
     r->figures.empty_more += page->count == 0 && page->has_more;
@@ -206,7 +97,7 @@ static void check_page(struct model_run *r, const json_t *json, const struct ask
 static void hold(struct held *held, const json_t *json, const char *name, const struct model_cursor *means)
 {
     held->means = *means;
-    snprintf(held->text, sizeof held->text, "%s", text_of(json, name));
+    snprintf(held->text, sizeof held->text, "%s", run_text_of(json, name));
 }
 
 static void keep(struct model_run *r, struct walker *w, const struct held *held)
@@ -230,10 +121,10 @@ static void get_page(struct model_run *r, const struct asking *asking, struct mo
     model_read(&r->h.model, &from, asking->cursor == NULL, asking->limit, page);
     write_query(r, asking, query, sizeof query);
     tell_page(r, asking, page);
-    send_to(r, &(struct world_request){.method = "GET", .url = query}, &reply);
+    run_send_to(r, &(struct world_request){.method = "GET", .url = query}, &reply);
     if (reply.status != 200)
         history_fail(&r->h, "%ld %s", reply.status, reply.body);
-    json_t *json = json_of(r, &reply);
+    json_t *json = run_json_of(r, &reply);
     check_page(r, json, asking, page);
     hold(&held[0], json, "next_cursor", &page->next);
     hold(&held[1], json, "prev_cursor", &page->prev);
@@ -347,7 +238,7 @@ static void do_again(struct model_run *r, struct walker *w)
     const char *headers[] = {condition, NULL};
     history_tell(&r->h, "%3d c%d head again if changed: %s\n", r->h.steps, r->who,
                  same ? "it is not" : "it is");
-    send_to(r, &(struct world_request){.method = "GET", .url = query, .headers = headers}, &reply);
+    run_send_to(r, &(struct world_request){.method = "GET", .url = query, .headers = headers}, &reply);
     if (reply.status != (same ? 304 : 200))
         history_fail(&r->h, "%ld", reply.status);
     r->figures.not_modified += same;
@@ -379,14 +270,14 @@ static void do_mark(struct model_run *r)
         row->read_at[0] = '\0';
         row->changed_read = ++r->h.model.event;
     }
-    send_to(r,
-            &(struct world_request){.method = look ? "GET" : "POST", .url = path, .body = look ? NULL : ""},
-            &reply);
+    run_send_to(
+        r, &(struct world_request){.method = look ? "GET" : "POST", .url = path, .body = look ? NULL : ""},
+        &reply);
     if (reply.status != (there ? 200 : 404))
         history_fail(&r->h, "%ld %s", reply.status, reply.body);
-    json_t *json = json_of(r, &reply);
+    json_t *json = run_json_of(r, &reply);
     if (there)
-        check_item(r, json, at);
+        run_check_item(r, json, at, row);
     json_decref(json);
     world_reply_done(&reply);
     r->figures.marks++;
@@ -412,7 +303,7 @@ static void do_mark_up_to(struct model_run *r, struct walker *w)
     int marked = model_up_to(&r->h.model, &from->means);
     history_tell(&r->h, "%3d read up to a %s cursor: %d\n", r->h.steps, from->means.newer ? "newer" : "older",
                  marked);
-    check_figure(r, answer_to(r, "POST", query, body), "marked", marked, "more");
+    run_check_figure(r, run_answer_to(r, "POST", query, body), "marked", marked, "more");
 }
 
 static void do_count(struct model_run *r)
@@ -421,22 +312,8 @@ static void do_count(struct model_run *r)
     if (!r->h.feed->marks)
         return;
     history_tell(&r->h, "%3d unread: %d\n", r->h.steps, unread);
-    check_figure(r, answer_to(r, "GET", "feeds/notifications/unread_count", NULL), "unread", unread,
-                 "capped");
-}
-
-static void refused(struct model_run *r, const char *method, const char *path, long status, const char *code)
-{
-    struct world_reply reply;
-    send_to(r, &(struct world_request){.method = method, .url = path, .body = method[0] == 'P' ? "" : NULL},
-            &reply);
-    json_t *json = json_of(r, &reply);
-    if (reply.status != status || strcmp(text_of(json, "code"), code) != 0)
-        history_fail(&r->h, "%s %s: %ld %s, not %ld %s", method, path, reply.status, reply.body, status,
-                     code);
-    json_decref(json);
-    world_reply_done(&reply);
-    r->figures.refused++;
+    run_check_figure(r, run_answer_to(r, "GET", "feeds/notifications/unread_count", NULL), "unread", unread,
+                     "capped");
 }
 
 /* A cursor where it does not belong is refused; nothing of it is page one. */
@@ -464,7 +341,7 @@ static void do_misuse(struct model_run *r, struct walker *w)
     if (how == 3)
         snprintf(r->h.client->authorization, sizeof kept, "%s", r->other_authorization);
     history_tell(&r->h, "%3d a cursor with another %s\n", r->h.steps, names[how]);
-    refused(r, "GET", query, 400, "cursor_mismatch");
+    run_refused(r, "GET", query, 400, "cursor_mismatch");
     snprintf(r->h.client->authorization, sizeof kept, "%s", kept);
 }
 
@@ -476,21 +353,21 @@ static void do_stranger(struct model_run *r, struct walker *w)
     history_exec(h, h->free_hand, "SELECT belfry_remove_member('h%u', 'u1')", h->seed);
     history_tell(h, "%3d no member for a while\n", h->steps);
     snprintf(path, sizeof path, "feeds/%s?limit=3", h->feed->name);
-    refused(r, "GET", path, 403, "not_a_member");
-    refused(r, "GET", "feeds/notifications/unread_count", 403, "not_a_member");
+    run_refused(r, "GET", path, 403, "not_a_member");
+    run_refused(r, "GET", "feeds/notifications/unread_count", 403, "not_a_member");
     if (w->kept_count > 0) {
         const struct held *from = &w->kept[history_pick(h, w->kept_count)];
         write_query(r, &(struct asking){.from = &from->means, .cursor = from->text, .limit = 3}, path,
                     sizeof path);
-        refused(r, "GET", path, 403, "not_a_member");
+        run_refused(r, "GET", path, 403, "not_a_member");
     }
     int row = history_any_row(h);
     if (row >= 0 && h->feed->marks) {
         history_id(h, row, 0, id);
         snprintf(path, sizeof path, "notifications/%s", id);
-        refused(r, "GET", path, 403, "not_a_member");
+        run_refused(r, "GET", path, 403, "not_a_member");
         snprintf(path, sizeof path, "notifications/%s/read", id);
-        refused(r, "POST", path, 403, "not_a_member");
+        run_refused(r, "POST", path, 403, "not_a_member");
     }
     history_exec(h, h->free_hand, "SELECT belfry_set_member('h%u', 'u1', 'member')", h->seed);
 }
