@@ -144,7 +144,7 @@ static void meet_conflicts(struct pair *p)
     /* Every row takes its time, so that a page can be met while it reads. */
     world_exec(&c->w, "DELETE FROM notifications WHERE title <> 'b'");
     world_exec(&c->w, "CREATE FUNCTION slowly() RETURNS boolean LANGUAGE plpgsql AS"
-                      " 'BEGIN PERFORM pg_sleep(0.4); RETURN true; END'");
+                      " 'BEGIN PERFORM pg_sleep(0.8); RETURN true; END'");
     world_exec(&c->w, "ALTER TABLE notifications ENABLE ROW LEVEL SECURITY");
     world_exec(&c->w, "CREATE POLICY slow ON notifications USING (slowly())");
     pair_wait_replayed(p);
