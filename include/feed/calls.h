@@ -13,22 +13,54 @@
 #include "feed/parameters.h"
 #include "feed/reply.h"
 #include "feed/routes.h"
+#include "feed/settings.h"
+#include "io/crypto.h"
 #include "io/db.h"
 #include "io/http_server.h"
+#include "store/export.h"
 #include "store/item.h"
+#include "wire/cursor.h"
+#include "wire/export_body.h"
 #include "wire/jwt.h"
+
+struct download; /* feed/download.h */
+
+/* An export that is asked for, and what of it (feed/exports.h). */
+struct exports_ask {
+    struct export_query of;
+    struct export_range range; /* of its rows and pages */
+    enum export_format format; /* of an order: this and the rest */
+    struct span key;
+    unsigned char hash[CRYPTO_SHA256_BYTES];
+    size_t filters_bytes;
+    char filters[EXPORT_BODY_BYTES_MAX];
+};
+
+/* Of a page of an export: where the walk stands. */
+struct exports_walk {
+    struct exports_ask ask; /* first: what all of them have */
+    bool continues;
+    struct cursor cursor;
+    int limit;
+    int64_t now_us, ttl_us;
+};
 
 /* One request from its arrival to its reply. */
 struct asked {
     struct asked *next;           /* while it waits */
-    struct http_request *request; /* NULL: answered already, for it took too long */
+    struct http_request *request; /* NULL: answered already, for it took too long, or by a download */
+    struct download *download;    /* NULL: none; it goes on with this request's statement, range by range */
     const struct call *call;
     struct route route;
     const struct feeds_entry *feed; /* of the route; the built-in one where that names none */
+    const struct feeds *feeds;
+    const struct feed_settings *settings;
     struct jwt_claims claims;
     union {              /* by the call; spans into this struct and the request */
         struct ask page; /* of a page, and of `read up to` */
         struct item_query item;
+        struct exports_ask export;
+        struct exports_walk walk;
     };
     int64_t since_ms, sent_ms;
     int tries; /* sent so often */
@@ -37,7 +69,7 @@ struct asked {
 struct call {
     enum route_kind route;
     enum http_method method; /* HTTP_GET answers HEAD too */
-    bool writes;             /* goes to the primary */
+    bool writes;             /* goes to the primary: also what reads what only the primary has */
     const char *allow;       /* the methods of this path, for 405 */
     /* All three NULL: answered without the database, by feed/document.h.
      * ST_REJECT with the code for the client. */

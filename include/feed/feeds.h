@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "feed/declare.h"
 #include "feed/rows.h"
+#include "store/export.h"
 #include "store/page.h"
 #include "store/source.h"
 #include "store/source_check.h"
@@ -26,6 +27,7 @@ struct feeds_entry {
     struct arena arena;                           /* what the catalog said of it */
     const struct source *source; /* NULL: declared, and not checked yet; then the rest is not there either */
     struct page_statements *statements;
+    struct export_statement *fill;
     struct row_form form;
 };
 
@@ -50,6 +52,8 @@ MUST_USE enum status feeds_serve(struct feeds *feeds, const struct source *sourc
 MUST_USE enum status feeds_check(struct feeds *feeds, struct feeds_entry *entry, struct db *db,
                                  int64_t settle_max_ms, struct fault *fault);
 
+/* NULL: there is none that is served. */
+const struct feeds_entry *feeds_find_served(const struct feeds *feeds, struct span name);
 /* NULL: there is none. */
 struct feeds_entry *feeds_find(struct feeds *feeds, struct span name);
 /* By a path of its own, compared as routes_is_path does. */

@@ -30,13 +30,20 @@ struct link {
 
 struct links {
     struct link links[LINKS_COUNT];
+    size_t count; /* of them that there are */
     struct clock clock;
     struct log_gate gate; /* of the lines that say why there is none */
 };
 
+struct links_setup {
+    struct db_settings database;
+    struct clock clock;
+    uint64_t seed; /* of the waits' jitter */
+    size_t count;  /* connections, at most LINKS_COUNT */
+};
+
 /* Begins to connect; waits for nothing. ST_FATAL when the heap is empty. links_done in any case. */
-MUST_USE enum status links_init(struct links *links, const struct db_settings *settings,
-                                const struct clock *clock, uint64_t seed, struct fault *fault);
+MUST_USE enum status links_init(struct links *links, const struct links_setup *setup, struct fault *fault);
 /* Closes them without waiting; answers not taken yet are lost. */
 void links_done(struct links *links);
 

@@ -46,6 +46,15 @@ MUST_USE enum status parameters_none(const struct parameters_input *input, struc
 MUST_USE enum status parameters_up_to(const struct parameters_input *input, struct ask *ask,
                                       struct fault *fault);
 
+/* Sorts a call's own parameters: values[i] is that of names[i], at NULL where it was not given. values come
+ * zeroed. */
+MUST_USE enum status parameters_named(const struct parameters_input *input, const char *const *names,
+                                      size_t count, struct span *values, struct fault *fault);
+
+/* The feed's filters alone, as the parameters of input: filters and flag of the query. */
+MUST_USE enum status parameters_export(const struct parameters_input *input, struct page_query *query,
+                                       struct fault *fault);
+
 /* RDR-01: digits only, at most PAGE_LIMIT_MAX; anything else is PAGE_LIMIT_DEFAULT. */
 int parameters_limit(struct span text);
 

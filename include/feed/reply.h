@@ -14,13 +14,18 @@ enum { REPLY_BYTES_MAX = 8 * 1024 * 1024, REPLY_RETRY_AFTER_S = 1 };
 
 enum { REPLY_ETAG_MAX = 32, REPLY_LINK_BYTES_MAX = 8 * 1024 };
 
-/* What a call answers. The buffers are the caller's and empty before. */
+enum { REPLY_LOCATION_MAX = 64 };
+
+/* What a call answers, of zeroes but for the buffers. The buffers are the caller's and empty before. */
 struct answer {
     struct buffer *body;
     struct buffer *link;         /* the Link header; empty: none */
     const struct row_form *form; /* of the feed's entries */
     char etag[REPLY_ETAG_MAX];   /* of what may be kept and asked for again: a feed's first page; "": none */
-    bool shared;                 /* the same for everybody: caches may keep it for a minute */
+    int status;                  /* 0: 200; 204 has no body */
+    int retry_after_s;           /* 0: none */
+    char location[REPLY_LOCATION_MAX]; /* "": none */
+    bool shared;                       /* the same for everybody: caches may keep it for a minute */
 };
 
 /* {"items":[…],"next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live"}, items
@@ -42,8 +47,8 @@ bool reply_has_tag(struct span if_none_match, const char *etag);
 const char *reply_code_at(size_t index, int *status);
 
 /* Answers with problem+json: fault.code is the code, fault.text the detail, fault.field the parameter of a
- * parameter's fault. 401 carries WWW-Authenticate, 405 Allow (the fault's
- * field), 503 Retry-After. Returns the status. */
+ * parameter's fault. 401 carries WWW-Authenticate, 405 Allow (the fault's field), 503, 429 and what may yet
+ * become ready Retry-After (the fault's field where that is a number of seconds). Returns the status. */
 int reply_refuse(struct http_request *request, const struct fault *fault);
 
 #endif

@@ -22,15 +22,20 @@ enum route_kind {
     ROUTE_ITEM,         /* /v1/workspaces/{workspace}/notifications/{id} */
     ROUTE_ITEM_READ,    /* …/notifications/{id}/read */
     ROUTE_ITEM_UNREAD,  /* …/notifications/{id}/unread */
-    ROUTE_OPENAPI       /* /openapi.json */
+    ROUTE_OPENAPI,      /* /openapi.json */
+    ROUTE_FEED_EXPORTS, /* ROUTE_FEED/exports */
+    ROUTE_EXPORTS,      /* /v1/workspaces/{workspace}/exports, and of feeds without one /v1/exports */
+    ROUTE_EXPORT,       /* ROUTE_EXPORTS/{id} */
+    ROUTE_EXPORT_ROWS,  /* …/rows */
+    ROUTE_EXPORT_PAGES  /* …/pages */
 };
 
 struct route {
     enum route_kind kind;
     /* Decoded: UTF-8 text without NUL. "": the path has none. */
     char workspace[ROUTES_WORKSPACE_MAX + 1];
-    char feed[SOURCE_NAME_MAX + 1]; /* of ROUTE_FEED, decoded */
-    struct uuid id;                 /* of an item */
+    char feed[SOURCE_NAME_MAX + 1]; /* of ROUTE_FEED and its exports, decoded */
+    struct uuid id;                 /* of an item, an export */
 };
 
 /* path as it was sent, without the query. */

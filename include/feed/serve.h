@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "feed/document.h"
+#include "feed/exporter.h"
 #include "feed/feeds.h"
 #include "feed/keys.h"
 #include "feed/links.h"
@@ -42,6 +43,8 @@ struct serve {
     struct metric_set *metrics;
     struct asked *sent[SERVE_SENT_MAX]; /* on the links; a statement's tag is the place here */
     size_t sent_count;
+    struct exporter *exporter; /* told of new exports; NULL: none is made here */
+    size_t downloads;          /* streams of exports under way */
     struct document document;
     struct buffer body, link; /* of the page being answered; their memory is kept */
 };
@@ -60,6 +63,8 @@ void serve_gone(void *context, struct http_request *request);
 
 /* One answer of a link; takes its result. */
 void serve_answer(struct serve *serve, struct db_answer *answer);
+/* A download's next statement goes out, or waits, or the download is cut. */
+void serve_again(struct serve *serve, struct asked *asked);
 /* Requests that wait for a place, or for the database. */
 size_t serve_pending(const struct serve *serve);
 /* Sends on what waits, and refuses what has waited too long, here or on a link, or cannot be served. */

@@ -21,8 +21,17 @@ struct cursor_settings {
     int64_t cursor_ttl_ms;   /* 0: never */
 };
 
+/* [exports] */
+struct export_settings {
+    int64_t timeout_ms;                            /* for filling one */
+    int64_t keep_ms;                               /* from then on it may be read */
+    size_t rows_max, bytes_max;                    /* of one */
+    size_t open_max, stored_max, stored_bytes_max; /* of one user */
+};
+
 struct feed_settings {
     struct auth_settings auth;
+    struct export_settings exports;
     struct cursor_settings cursor;
     struct config_named feeds; /* each [feed.NAME] as raw pairs */
 };

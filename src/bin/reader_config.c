@@ -45,6 +45,23 @@ static const struct config_key cursor_keys[] = {
         "a cursor's life; 0: for ever", .min = 0, .max = DAYS(3650)),
 };
 
+static const struct config_key exports_keys[] = {
+    KEY("timeout", CONFIG_DURATION, feed_settings, exports.timeout_ms, "20s",
+        "for filling one, then it fails", .min = 100, .max = MINUTES(10)),
+    KEY("keep", CONFIG_DURATION, feed_settings, exports.keep_ms, "24h", "then it expires", .min = 1000,
+        .max = DAYS(30)),
+    KEY("rows_max", CONFIG_COUNT, feed_settings, exports.rows_max, "100000", "of one; more: it fails",
+        .min = 1, .max = 10000000),
+    KEY("bytes_max", CONFIG_SIZE, feed_settings, exports.bytes_max, "256MiB", "of one; more: it fails",
+        .min = 1024, .max = 1LL << 40),
+    KEY("open_max", CONFIG_COUNT, feed_settings, exports.open_max, "3",
+        "queued and running of one user, then 429", .min = 1, .max = 1000),
+    KEY("stored_max", CONFIG_COUNT, feed_settings, exports.stored_max, "20", "ready of one user, then 429",
+        .min = 1, .max = 10000),
+    KEY("stored_bytes_max", CONFIG_SIZE, feed_settings, exports.stored_bytes_max, "512MiB",
+        "ready of one user, then 429", .min = 1024, .max = 1LL << 40),
+};
+
 static const struct config_key run_keys[] = {RUN_ROWS};
 
 #define AT(member) offsetof(struct reader_settings, member)
@@ -54,6 +71,7 @@ static const struct config_section sections[] = {
     SECTION("http", AT(http), http_keys, "for clients"),
     SECTION("auth", AT(feed), auth_keys, "who clients are"),
     SECTION("cursor", AT(feed), cursor_keys, "signed positions"),
+    SECTION("exports", AT(feed), exports_keys, "feeds as they stood at one instant"),
     {.name = "feed",
      .kind = CONFIG_NAMED,
      .offset = AT(feed.feeds),

@@ -2,6 +2,7 @@
  * what is not the user's is not found. A crash here loses the answers under way. */
 #include "feed/calls.h"
 
+#include "feed/exports.h"
 #include "wire/json_out.h"
 
 static enum status calls_refuse(struct fault *fault, const char *code, const char *detail)
@@ -152,7 +153,8 @@ static enum status up_to_write(const struct asked *asked, const struct db_result
  * ---------------------------------------------------------------------------------------------
  */
 
-#define ALLOW_READ "GET, HEAD"
+#define ALLOW_READ   "GET, HEAD"
+#define ALLOW_EXPORT "GET, HEAD, DELETE"
 
 static const struct call calls[] = {
     {ROUTE_FEED, HTTP_GET, false, ALLOW_READ, page_understand, page_ask, page_write},
@@ -161,6 +163,12 @@ static const struct call calls[] = {
     {ROUTE_ITEM_UNREAD, HTTP_POST, true, "POST", item_understand, item_unread, item_write},
     {ROUTE_UNREAD_COUNT, HTTP_GET, false, ALLOW_READ, item_understand, count_send, count_write},
     {ROUTE_READ_UP_TO, HTTP_POST, true, "POST", up_to_understand, up_to_send, up_to_write},
+    {ROUTE_FEED_EXPORTS, HTTP_POST, true, "POST", exports_order, exports_order_send, exports_order_write},
+    {ROUTE_EXPORTS, HTTP_GET, true, ALLOW_READ, exports_none, exports_list_send, exports_list_write},
+    {ROUTE_EXPORT, HTTP_GET, true, ALLOW_EXPORT, exports_none, exports_look_send, exports_look_write},
+    {ROUTE_EXPORT, HTTP_DELETE, true, ALLOW_EXPORT, exports_none, exports_delete_send, exports_delete_write},
+    {ROUTE_EXPORT_ROWS, HTTP_GET, true, ALLOW_READ, exports_rows, exports_look_send, exports_rows_write},
+    {ROUTE_EXPORT_PAGES, HTTP_GET, true, ALLOW_READ, exports_pages, exports_look_send, exports_pages_write},
     {ROUTE_OPENAPI, HTTP_GET, false, ALLOW_READ, NULL, NULL, NULL},
 };
 

@@ -21,7 +21,8 @@ enum {
     POLL_HTTP = 0,
     POLL_STOP = 1,
     POLL_LINKS = 2,
-    POLL_COUNT = POLL_LINKS + SERVE_POOLS * LINKS_COUNT
+    POLL_EXPORTER = POLL_LINKS + SERVE_POOLS * LINKS_COUNT,
+    POLL_COUNT = POLL_EXPORTER + LINKS_COUNT
 };
 
 struct feed {
@@ -29,6 +30,7 @@ struct feed {
     struct keys keys;
     struct links links[SERVE_POOLS]; /* the second is unused where pages come from the primary */
     struct serve serve;
+    struct exporter exporter;
     struct http_server *server;
     size_t slots[SERVE_POOLS];
     bool leaving;
@@ -76,16 +78,23 @@ static enum status feed_link(struct feed *feed, struct fault *fault)
     const struct feed_setup *setup = &feed->setup;
     const char *const uris[SERVE_POOLS] = {setup->database_uri, setup->primary_uri};
     for (size_t i = 0; i < SERVE_POOLS && uris[i] != NULL; i++) {
-        struct db_settings database = feed_database_settings(setup, uris[i]);
+        struct links_setup links = {.database = feed_database_settings(setup, uris[i]),
+                                    .clock = setup->clock,
+                                    .seed = (uint64_t)clock_wall_us(&setup->clock) + i,
+                                    .count = LINKS_COUNT};
         if (setup->readiness != NULL)
             feed->slots[i] = readiness_add(setup->readiness, slots[i], 0);
-        enum status status = links_init(&feed->links[i], &database, &setup->clock,
-                                        (uint64_t)clock_wall_us(&setup->clock) + i, fault);
+        enum status status = links_init(&feed->links[i], &links, fault);
         if (status != ST_OK)
             return status;
         feed->serve.pools[i].links = &feed->links[i];
     }
-    return ST_OK;
+    struct db_settings primary =
+        feed_database_settings(setup, uris[SERVE_PRIMARY] == NULL ? uris[SERVE_PAGES] : uris[SERVE_PRIMARY]);
+    feed->exporter = (struct exporter){
+        .settings = &setup->settings->exports, .feeds = &feed->serve.feeds, .clock = setup->clock};
+    feed->serve.exporter = &feed->exporter;
+    return exporter_init(&feed->exporter, &primary, setup->metrics, fault);
 }
 
 enum status feed_open(const struct feed_setup *setup, struct feed **feed, struct fault *fault)
@@ -136,6 +145,7 @@ void feed_close(struct feed *feed)
     serve_done(&feed->serve);
     for (size_t i = 0; i < SERVE_POOLS; i++)
         links_done(&feed->links[i]);
+    exporter_done(&feed->exporter);
     keys_wipe(&feed->keys);
     free(feed);
 }
@@ -220,6 +230,10 @@ static void feed_wait(struct feed *feed, struct pollfd fds[POLL_COUNT])
         if (wait_ms < 0 || links_ms < wait_ms)
             wait_ms = links_ms;
     }
+    exporter_poll(&feed->exporter, fds + POLL_EXPORTER);
+    int exporter_ms = exporter_wait_ms(&feed->exporter);
+    if (wait_ms < 0 || exporter_ms < wait_ms)
+        wait_ms = exporter_ms;
     /* Requests under way have deadlines, and so has leaving. */
     if ((feed->leaving || serve_pending(&feed->serve) > 0) && wait_ms > DEADLINE_TICK_MS)
         wait_ms = DEADLINE_TICK_MS;
@@ -241,6 +255,9 @@ static enum status feed_round(struct feed *feed, const struct pollfd fds[POLL_CO
         while (links_take(&feed->links[i], &answer))
             serve_answer(&feed->serve, &answer);
     }
+    const struct serve_pool *pools = feed->serve.pools;
+    exporter_pump(&feed->exporter, fds + POLL_EXPORTER,
+                  pools[SERVE_PAGES].fit && (pools[SERVE_PRIMARY].links == NULL || pools[SERVE_PRIMARY].fit));
     serve_waiting(&feed->serve);
     http_server_run(feed->server);
     return ST_OK;
@@ -253,7 +270,8 @@ static bool feed_left(struct feed *feed)
     int64_t since_ms = clock_monotonic_ms(&feed->setup.clock) - feed->leaving_since_ms;
     if (since_ms >= feed->setup.shutdown_timeout_ms)
         return true;
-    if (serve_pending(&feed->serve) > 0 || http_server_streams(feed->server) > 0)
+    if (serve_pending(&feed->serve) > 0 || exporter_is_busy(&feed->exporter) ||
+        http_server_streams(feed->server) > 0)
         return false;
     return http_server_connections(feed->server) == 0 || since_ms >= IDLE_CLIENTS_MS;
 }
@@ -271,6 +289,7 @@ enum status feed_run(struct feed *feed, struct fault *fault)
             feed->leaving_since_ms = clock_monotonic_ms(&feed->setup.clock);
             readiness_leave(feed->setup.readiness);
             http_server_quiesce(feed->server);
+            exporter_leave(&feed->exporter);
         }
         status = feed_round(feed, fds, fault);
     }

@@ -8,6 +8,14 @@
 
 enum { SOURCE_ARENA_BYTES_MAX = 128 * 1024 };
 
+const struct feeds_entry *feeds_find_served(const struct feeds *feeds, struct span name)
+{
+    for (size_t i = 0; i < feeds->count; i++)
+        if (feeds->entries[i].source != NULL && span_is(name, feeds->entries[i].name))
+            return &feeds->entries[i];
+    return NULL;
+}
+
 struct feeds_entry *feeds_find(struct feeds *feeds, struct span name)
 {
     for (size_t i = 0; i < feeds->count; i++)
@@ -57,8 +65,9 @@ enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_
     enum status status = row_form_init(&entry->form, source, fault);
     if (status != ST_OK)
         return status;
+    entry->fill = export_compose(source);
     entry->statements = page_compose(source, settle_max_ms);
-    if (entry->statements == NULL) {
+    if (entry->statements == NULL || entry->fill == NULL) {
         fault_set(fault, "memory", "no memory for the feed's statements");
         return ST_FATAL;
     }
@@ -83,6 +92,7 @@ void feeds_done(struct feeds *feeds)
 {
     for (size_t i = 0; i < feeds->count; i++) {
         page_statements_free(feeds->entries[i].statements);
+        export_statement_free(feeds->entries[i].fill);
         row_form_done(&feeds->entries[i].form);
         arena_done(&feeds->entries[i].arena);
     }

@@ -5,14 +5,13 @@
 
 #include "base/log.h"
 
-enum status links_init(struct links *links, const struct db_settings *settings, const struct clock *clock,
-                       uint64_t seed, struct fault *fault)
+enum status links_init(struct links *links, const struct links_setup *setup, struct fault *fault)
 {
-    *links = (struct links){.clock = *clock};
-    for (size_t i = 0; i < LINKS_COUNT; i++) {
+    *links = (struct links){.clock = setup->clock, .count = setup->count};
+    for (size_t i = 0; i < links->count; i++) {
         struct link *link = &links->links[i];
-        backoff_init(&link->backoff, LINKS_RETRY_FIRST_MS, LINKS_RETRY_CAP_MS, seed + i);
-        link->db = db_new(settings);
+        backoff_init(&link->backoff, LINKS_RETRY_FIRST_MS, LINKS_RETRY_CAP_MS, setup->seed + i);
+        link->db = db_new(&setup->database);
         if (link->db == NULL) {
             fault_set(fault, "memory", "no memory for a database connection");
             return ST_FATAL;
@@ -25,7 +24,7 @@ enum status links_init(struct links *links, const struct db_settings *settings, 
 
 void links_done(struct links *links)
 {
-    for (size_t i = 0; i < LINKS_COUNT; i++)
+    for (size_t i = 0; i < links->count; i++)
         db_close(links->links[i].db);
     *links = (struct links){.clock = links->clock};
 }
@@ -34,14 +33,16 @@ void links_poll(const struct links *links, struct pollfd *fds)
 {
     for (size_t i = 0; i < LINKS_COUNT; i++) {
         const struct db *db = links->links[i].db;
-        fds[i] = (struct pollfd){.fd = db_fd(db), .events = db_events(db)};
+        fds[i] = (struct pollfd){.fd = -1};
+        if (db != NULL)
+            fds[i] = (struct pollfd){.fd = db_fd(db), .events = db_events(db)};
     }
 }
 
 int links_wait_ms(const struct links *links)
 {
     int64_t now_ms = clock_monotonic_ms(&links->clock), wait_ms = 1000; /* db_pump: once a second */
-    for (size_t i = 0; i < LINKS_COUNT; i++) {
+    for (size_t i = 0; i < links->count; i++) {
         const struct link *link = &links->links[i];
         if (link->seen == DB_DOWN && link->retry_at_ms - now_ms < wait_ms)
             wait_ms = link->retry_at_ms - now_ms;
@@ -76,7 +77,7 @@ static void links_look(struct link *link, short ready, int64_t now_ms)
 void links_pump(struct links *links, const struct pollfd *fds)
 {
     int64_t now_ms = clock_monotonic_ms(&links->clock);
-    for (size_t i = 0; i < LINKS_COUNT; i++) {
+    for (size_t i = 0; i < links->count; i++) {
         struct link *link = &links->links[i];
         links_look(link, fds[i].revents, now_ms);
         enum db_state state = db_state(link->db);
@@ -101,7 +102,7 @@ struct db *links_pick(struct links *links)
 {
     struct db *best = NULL;
     size_t least = LINKS_DEPTH;
-    for (size_t i = 0; i < LINKS_COUNT; i++) {
+    for (size_t i = 0; i < links->count; i++) {
         struct db *db = links->links[i].db;
         if (db_is_up(db) && db_in_flight(db) < least) {
             best = db;
@@ -114,7 +115,7 @@ struct db *links_pick(struct links *links)
 size_t links_up(const struct links *links)
 {
     size_t up = 0;
-    for (size_t i = 0; i < LINKS_COUNT; i++)
+    for (size_t i = 0; i < links->count; i++)
         up += db_is_up(links->links[i].db);
     return up;
 }
@@ -126,7 +127,7 @@ enum status links_why(const struct links *links, struct fault *fault)
 
 bool links_take(struct links *links, struct db_answer *answer)
 {
-    for (size_t i = 0; i < LINKS_COUNT; i++)
+    for (size_t i = 0; i < links->count; i++)
         if (db_take(links->links[i].db, answer))
             return true;
     return false;

@@ -81,6 +81,25 @@ enum status parameters_none(const struct parameters_input *input, struct fault *
                                                       "This call takes no parameters.");
 }
 
+enum status parameters_named(const struct parameters_input *input, const char *const *names, size_t count,
+                             struct span *values, struct fault *fault)
+{
+    for (size_t i = 0; i < input->count; i++) {
+        const struct http_parameter *given = &input->parameters[i];
+        size_t which = 0;
+        while (which < count && !span_is(given->name, names[which]))
+            which++;
+        if (which == count)
+            return parameters_refuse_name(fault, "unknown_parameter", given->name,
+                                          "This call has no such parameter.");
+        if (values[which].at != NULL)
+            return parameters_refuse_name(fault, "repeated_parameter", given->name,
+                                          "The parameter was given more than once.");
+        values[which] = given->value.at == NULL ? span_of("") : given->value;
+    }
+    return ST_OK;
+}
+
 int parameters_limit(struct span text)
 {
     int limit = 0;
@@ -131,6 +150,23 @@ static enum status parameters_filters(const struct span *values, struct page_que
         return parameters_refuse(fault, "invalid_parameter", source->flag, detail);
     }
     return ST_OK;
+}
+
+enum status parameters_export(const struct parameters_input *input, struct page_query *query,
+                              struct fault *fault)
+{
+    struct span values[PARAMETERS_MAX] = {{NULL, 0}};
+    struct page_query read = {.statements = input->statements};
+    enum status status = parameters_sort(input, values, fault);
+    for (int i = PARAMETER_LIMIT; status == ST_OK && i < PARAMETER_FILTERS; i++)
+        if (values[i].at != NULL)
+            return parameters_refuse(fault, "unknown_parameter", parameter_names[i],
+                                     "The feed has no such filter.");
+    if (status == ST_OK)
+        status = parameters_filters(values, &read, fault);
+    if (status == ST_OK)
+        *query = read;
+    return status;
 }
 
 /* What direction and contract say, each with whether it was given; the cursor decides later whether they

@@ -3,6 +3,7 @@
 #include "feed/reply.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "io/crypto.h"
@@ -32,6 +33,11 @@ static const struct reply_code {
     {"role_required", 403, false, NULL},
     {"not_found", 404, false, NULL},
     {"method_not_allowed", 405, false, NULL},
+    {"export_not_ready", 409, false, NULL},
+    {"export_failed", 409, false, NULL},
+    {"export_expired", 410, false, NULL},
+    {"idempotency_mismatch", 422, false, NULL},
+    {"too_many_exports", 429, false, NULL},
     {"timeout", 503, false, NULL},
     {"unavailable", 503, false, NULL},
     {"internal", 500, false, NULL},
@@ -162,7 +168,8 @@ bool reply_has_tag(struct span if_none_match, const char *etag)
 void reply_json(struct http_request *request, const struct answer *answer)
 {
     bool head = answer->etag[0] != '\0';
-    struct http_field fields[4] = {
+    char retry_after[16];
+    struct http_field fields[6] = {
         {"Cache-Control", head ? "private, no-cache" : "private, no-store"},
         {"Vary", "Authorization"},
     };
@@ -175,10 +182,16 @@ void reply_json(struct http_request *request, const struct answer *answer)
         fields[count++] = (struct http_field){"ETag", answer->etag};
     struct http_reply reply = {.status = 304, .body = buffer_span(answer->body), .fields = fields};
     if (!head || !reply_has_tag(http_request_header(request, HTTP_IF_NONE_MATCH), answer->etag)) {
-        reply.status = 200;
-        reply.content_type = "application/json";
+        reply.status = answer->status == 0 ? 200 : answer->status;
+        reply.content_type = reply.status == 204 ? NULL : "application/json";
         if (answer->link->bytes > 0)
             fields[count++] = (struct http_field){"Link", answer->link->at};
+    }
+    if (answer->location[0] != '\0')
+        fields[count++] = (struct http_field){"Location", answer->location};
+    if (answer->retry_after_s > 0) {
+        snprintf(retry_after, sizeof retry_after, "%d", answer->retry_after_s);
+        fields[count++] = (struct http_field){"Retry-After", retry_after};
     }
     reply.field_count = count;
     http_request_reply(request, &reply);
@@ -194,8 +207,9 @@ int reply_refuse(struct http_request *request, const struct fault *fault)
         fields[count++] = (struct http_field){"WWW-Authenticate", code->challenge};
     if (code->status == 405)
         fields[count++] = (struct http_field){"Allow", fault->field};
-    if (code->status == 503 || code->status == 429) {
-        snprintf(retry_after, sizeof retry_after, "%d", REPLY_RETRY_AFTER_S);
+    if (code->status == 503 || code->status == 429 || strcmp(code->code, "export_not_ready") == 0) {
+        bool said = fault->field[0] >= '1' && fault->field[0] <= '9' && strlen(fault->field) < 8;
+        snprintf(retry_after, sizeof retry_after, "%d", said ? atoi(fault->field) : REPLY_RETRY_AFTER_S);
         fields[count++] = (struct http_field){"Retry-After", retry_after};
     }
     http_request_refuse(request, &(struct http_problem){

@@ -49,6 +49,16 @@ static const struct pattern {
     {ROUTE_ITEM, {"v1", "workspaces", any_workspace, "notifications", any_id}},
     {ROUTE_ITEM_READ, {"v1", "workspaces", any_workspace, "notifications", any_id, "read"}},
     {ROUTE_ITEM_UNREAD, {"v1", "workspaces", any_workspace, "notifications", any_id, "unread"}},
+    {ROUTE_FEED_EXPORTS, {"v1", "workspaces", any_workspace, "feeds", any_feed, "exports"}},
+    {ROUTE_FEED_EXPORTS, {"v1", "feeds", any_feed, "exports"}},
+    {ROUTE_EXPORTS, {"v1", "workspaces", any_workspace, "exports"}},
+    {ROUTE_EXPORTS, {"v1", "exports"}},
+    {ROUTE_EXPORT, {"v1", "workspaces", any_workspace, "exports", any_id}},
+    {ROUTE_EXPORT, {"v1", "exports", any_id}},
+    {ROUTE_EXPORT_ROWS, {"v1", "workspaces", any_workspace, "exports", any_id, "rows"}},
+    {ROUTE_EXPORT_ROWS, {"v1", "exports", any_id, "rows"}},
+    {ROUTE_EXPORT_PAGES, {"v1", "workspaces", any_workspace, "exports", any_id, "pages"}},
+    {ROUTE_EXPORT_PAGES, {"v1", "exports", any_id, "pages"}},
     {ROUTE_OPENAPI, {"openapi.json"}},
 };
 

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "feed/auth.h"
 #include "feed/calls.h"
+#include "feed/download.h"
 #include "feed/parameters.h"
 #include "feed/reply.h"
 #include "feed/routes.h"
@@ -40,11 +41,31 @@ static const char *const metric_stages[] = {"wait", "page", NULL};
 static const char *const metric_statuses[] = {"200", "202", "204", "304", "400",   "401", "403", "404",
                                               "405", "409", "410", "413", "414",   "422", "429", "431",
                                               "499", "500", "503", "505", "other", NULL};
-static const char *const metric_codes[] = {
-    "contract_not_offered", "role_required",  "invalid_parameter",  "unknown_parameter", "repeated_parameter",
-    "invalid_body",         "invalid_cursor", "cursor_unsupported", "cursor_mismatch",   "cursor_expired",
-    "token_missing",        "token_invalid",  "token_expired",      "not_a_member",      "not_found",
-    "method_not_allowed",   "timeout",        "unavailable",        "internal",          NULL};
+static const char *const metric_codes[] = {"contract_not_offered",
+                                           "role_required",
+                                           "invalid_parameter",
+                                           "unknown_parameter",
+                                           "repeated_parameter",
+                                           "invalid_body",
+                                           "invalid_cursor",
+                                           "cursor_unsupported",
+                                           "cursor_mismatch",
+                                           "cursor_expired",
+                                           "token_missing",
+                                           "token_invalid",
+                                           "token_expired",
+                                           "not_a_member",
+                                           "not_found",
+                                           "export_not_ready",
+                                           "export_failed",
+                                           "export_expired",
+                                           "idempotency_mismatch",
+                                           "too_many_exports",
+                                           "method_not_allowed",
+                                           "timeout",
+                                           "unavailable",
+                                           "internal",
+                                           NULL};
 
 static const struct metric_row metric_rows[METRICS] = {
     [METRIC_REQUESTS] = {.name = "belfry_http_requests_total",
@@ -126,14 +147,21 @@ static struct asked *pool_next(struct serve_pool *pool)
     return asked;
 }
 
+static void serve_free(struct asked *asked)
+{
+    if (asked != NULL)
+        download_free(asked->download);
+    free(asked);
+}
+
 void serve_done(struct serve *serve)
 {
     for (size_t i = 0; i < SERVE_POOLS; i++) {
         while (serve->pools[i].first != NULL)
-            free(pool_next(&serve->pools[i]));
+            serve_free(pool_next(&serve->pools[i]));
     }
     for (size_t i = 0; i < SERVE_SENT_MAX; i++)
-        free(serve->sent[i]);
+        serve_free(serve->sent[i]);
     buffer_done(&serve->body);
     buffer_done(&serve->link);
     feeds_done(&serve->feeds);
@@ -167,6 +195,10 @@ static void serve_refuse_code(struct serve *serve, struct http_request *request,
 static void serve_drop(struct serve *serve, struct asked *asked, const char *code, const char *detail)
 {
     struct http_request *request = asked->request;
+    if (asked->download != NULL) {
+        download_cut(serve, asked, code);
+        return;
+    }
     free(asked);
     serve_refuse_code(serve, request, code, detail);
 }
@@ -206,6 +238,11 @@ static bool serve_send(struct serve *serve, struct asked *asked)
     return false;
 }
 
+void serve_again(struct serve *serve, struct asked *asked)
+{
+    (void)serve_send(serve, asked);
+}
+
 /* Which feed the path names. A path that names none of ours, or one with a workspace where it has none, is
  * no route; what serves no feed is the built-in one's. */
 static void serve_find(struct serve *serve, struct asked *asked)
@@ -215,16 +252,19 @@ static void serve_find(struct serve *serve, struct asked *asked)
     routes_find(path, &asked->route);
     if (asked->route.kind == ROUTE_OPENAPI)
         return;
-    if (asked->route.kind == ROUTE_FEED)
+    if (asked->route.kind == ROUTE_FEED || asked->route.kind == ROUTE_FEED_EXPORTS)
         feed = feeds_find(&serve->feeds, span_of(asked->route.feed));
     else if (asked->route.kind == ROUTE_NONE)
         feed = feeds_find_path(&serve->feeds, path);
     if (feed != NULL && asked->route.kind == ROUTE_NONE)
         asked->route.kind = ROUTE_FEED;
     bool scoped = asked->route.workspace[0] != '\0';
+    bool any = asked->route.kind >= ROUTE_EXPORTS; /* the export says of which feed it is */
+    asked->feed = feed;
+    if (any)
+        return;
     if (feed == NULL || (feed->source != NULL && scoped != (feed->source->workspace != NULL)))
         asked->route.kind = ROUTE_NONE;
-    asked->feed = feed;
 }
 
 /* The user a token speaks for; none where the feed is open to anybody, whatever is sent. */
@@ -290,6 +330,8 @@ void serve_handle(void *context, struct http_request *request)
         return;
     }
     asked->request = request;
+    asked->feeds = &serve->feeds;
+    asked->settings = serve->settings;
     asked->since_ms = clock_monotonic_ms(&serve->clock);
     serve_find(serve, asked);
     enum status status = calls_find(&asked->route, http_request_method(request), &asked->call, &fault);
@@ -376,6 +418,12 @@ static void serve_write(struct serve *serve, struct asked *asked, const struct d
         fault_set(&fault, "internal", "The answer is too large.");
         status = ST_REJECT;
     }
+    if (status == ST_OK && asked->call->route == ROUTE_EXPORT_ROWS) {
+        download_begin(serve, asked, result);
+        return;
+    }
+    if (status == ST_OK && answer.status == 202 && serve->exporter != NULL)
+        exporter_kick(serve->exporter, true);
     free(asked);
     if (status == ST_OK) {
         reply_json(request, &answer);
@@ -415,7 +463,9 @@ void serve_answer(struct serve *serve, struct db_answer *answer)
     serve->sent[answer->tag] = NULL;
     serve->sent_count--;
     serve_observe(serve, STAGE_PAGE, clock_monotonic_ms(&serve->clock) - asked->sent_ms);
-    if (asked->request == NULL)
+    if (asked->download != NULL)
+        download_answer(serve, asked, answer);
+    else if (asked->request == NULL)
         free(asked);
     else if (answer->status == ST_OK)
         serve_write(serve, asked, answer->result);

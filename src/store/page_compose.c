@@ -90,40 +90,41 @@ static void compose_place(const struct compose *c)
         buffer_printf(c->sql, "  AND octet_length(n.id) <= %d\n", SOURCE_ID_TEXT_MAX);
 }
 
-/* Whether the member m, where there must be one, may read at all. */
-static void compose_allowed(const struct compose *c)
+void page_write_allowed(struct buffer *sql, const struct source *source)
 {
-    const struct source *source = c->source;
     if (source->auth != SOURCE_MEMBER)
-        buffer_add_text(c->sql, "true");
+        buffer_add_text(sql, "true");
     else if (source->role_count == 0)
-        buffer_add_text(c->sql, "m.user_id IS NOT NULL");
+        buffer_add_text(sql, "m.user_id IS NOT NULL");
     for (size_t i = 0; i < source->role_count; i++) {
-        buffer_add_text(c->sql, i == 0 ? "m.role IN (" : ", ");
-        source_write_literal(c->sql, source->roles[i]);
+        buffer_add_text(sql, i == 0 ? "m.role IN (" : ", ");
+        source_write_literal(sql, source->roles[i]);
     }
     if (source->role_count > 0)
-        buffer_add_byte(c->sql, ')');
+        buffer_add_byte(sql, ')');
 }
 
-/* Whether the row n is one that was asked for. */
-static void compose_matched(const struct compose *c)
+void page_write_filters(struct buffer *sql, const struct source *source, int param)
 {
     static const char *const types[] = {
         [SOURCE_TEXT] = "text",    [SOURCE_INTEGER] = "int4", [SOURCE_BIGINT] = "int8",
         [SOURCE_NUMERIC] = "text", [SOURCE_BOOLEAN] = "bool", [SOURCE_TIME] = "text",
         [SOURCE_UUID] = "uuid",    [SOURCE_JSON] = "text",
     };
-    int param = compose_scan_param(c);
-    buffer_add_text(c->sql, ", (true");
-    for (size_t i = 0; i < c->source->filter_count; i++) {
-        const struct source_filter *filter = &c->source->filters[i];
-        param++;
-        buffer_printf(c->sql, " AND ($%d::%s IS NULL OR n.%s%s = $%d)", param, types[filter->type],
-                      filter->sql, filter->type == SOURCE_TEXT ? "::text" : "", param);
+    for (size_t i = 0; i < source->filter_count; i++, param++) {
+        const struct source_filter *filter = &source->filters[i];
+        buffer_printf(sql, " AND ($%d::%s IS NULL OR n.%s%s = $%d)", param, types[filter->type], filter->sql,
+                      filter->type == SOURCE_TEXT ? "::text" : "", param);
     }
-    if (c->source->roles_column != NULL)
-        buffer_printf(c->sql, " AND m.role = ANY (n.%s)", c->source->roles_column);
+    if (source->roles_column != NULL)
+        buffer_printf(sql, " AND m.role = ANY (n.%s)", source->roles_column);
+}
+
+/* Whether the row n is one that was asked for. */
+static void compose_matched(const struct compose *c)
+{
+    buffer_add_text(c->sql, ", (true");
+    page_write_filters(c->sql, c->source, compose_scan_param(c) + 1);
     if (c->shape->reading == PAGE_BOUNDARY)
         buffer_printf(c->sql, " AND pg_visible_in_snapshot(n.%s, x.seen)", c->source->xid);
     buffer_add_text(c->sql, ") IS TRUE AS matched");
@@ -138,7 +139,7 @@ static void compose_entries(const struct compose *c)
     if (compose_scans(c))
         compose_matched(c);
     buffer_printf(c->sql, "\nFROM %s AS n\nWHERE ", source->relation);
-    compose_allowed(c);
+    page_write_allowed(c->sql, c->source);
     if (source->recipient != NULL)
         buffer_printf(c->sql, " AND n.%s = $2", source->recipient);
     if (source->workspace != NULL)
@@ -218,7 +219,7 @@ static void compose_own(const struct compose *c)
             continue;
         buffer_add_text(c->sql, ", ");
         if (own == PAGE_ALLOWED)
-            compose_allowed(c);
+            page_write_allowed(c->sql, c->source);
         else
             buffer_add_text(c->sql, texts[own]);
     }
@@ -286,7 +287,7 @@ static bool compose_one(struct page_statements *made, const struct page_shape *s
     return !text->sql.failed;
 }
 
-static size_t compose_find(const struct source *source, const char *name)
+size_t page_find_column(const struct source *source, const char *name)
 {
     size_t i = 0;
     while (i < source->column_count && strcmp(source->columns[i].name, name) != 0)
@@ -304,8 +305,8 @@ struct page_statements *page_compose(const struct source *source, int64_t settle
     if (whole) {
         made->source = source;
         made->settle_max_ms = settle_max_ms;
-        made->id = compose_find(source, "id");
-        made->created_at = compose_find(source, "created_at");
+        made->id = page_find_column(source, "id");
+        made->created_at = page_find_column(source, "created_at");
     }
     for (int i = 0; whole && i < 2 * PAGE_READINGS * PAGE_WAYS; i++) {
         struct page_shape shape = {.flag = i % 2 != 0,

@@ -1,4 +1,5 @@
-/* The shapes of a page's statement: page_compose.c writes them, page.c picks one and binds its parameters. */
+/* The shapes of a page's statement: page_compose.c writes them, page.c picks one and binds its parameters;
+ * export_compose.c takes pieces of them. */
 #ifndef BELFRY_STORE_PAGE_PRIVATE_H
 #define BELFRY_STORE_PAGE_PRIVATE_H
 
@@ -63,5 +64,13 @@ static inline bool page_has_own(const struct source *source, const struct page_s
         return false;
     }
 }
+
+/* Pieces that an export's statement has too. */
+/* Whether the member m, where there must be one, may read at all. */
+void page_write_allowed(struct buffer *sql, const struct source *source);
+/* " AND …" for each filter, its value (or NULL) in $param and following; and roles_column. */
+void page_write_filters(struct buffer *sql, const struct source *source, int param);
+/* Which of the source's columns is shown under this name; there must be one. */
+size_t page_find_column(const struct source *source, const char *name);
 
 #endif

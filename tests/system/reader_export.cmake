@@ -1,0 +1,6 @@
+# Exports.
+add_library(belfry_reader_export STATIC reader_export.c)
+target_link_libraries(belfry_reader_export PRIVATE belfry_flags belfry_test_flags PUBLIC belfry_reader_client)
+belfry_program(system_reader_exports SOURCES reader_exports_test.c LINK belfry_reader_export)
+add_dependencies(system_reader_exports belfry-reader)
+belfry_system(reader_1_exports system_reader_exports reader/exports 90)
