@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MODEL_PATH "/v1/workspaces/{workspace}/feeds/notifications"
+#define MODEL_PATH  "/v1/workspaces/{workspace}/feeds/notifications"
+#define MODEL_ORDER MODEL_PATH "/exports"
 
 enum { NAME_MAX = 128, PATH_MAX = 256 };
 
@@ -103,6 +104,55 @@ static json_t *openapi_path(const struct openapi_feed *feed, json_t *model, bool
     return path;
 }
 
+/* The links of an order to the calls about exports; outside of workspaces those are called …ByUser. */
+static void openapi_leave_workspace(json_t *links)
+{
+    const char *name;
+    json_t *link;
+    json_object_foreach(links, name, link)
+    {
+        const char *operation = json_string_value(json_object_get(link, "operationId"));
+        json_object_set_new(link, "operationId", json_sprintf("%sByUser", operation));
+        (void)json_object_del(json_object_get(link, "parameters"), "workspace");
+    }
+}
+
+/* The built-in feed's order with the feed's own filters. */
+static json_t *openapi_order(const struct openapi_feed *feed, json_t *model)
+{
+    static const char *const schema_at[] = {"requestBody", "content", "application/json", NULL};
+    static const char *const statuses[] = {"200", "202"};
+    char schema[NAME_MAX];
+    json_t *post = json_deep_copy(model), *responses = json_object_get(post, "responses");
+    snprintf(schema, sizeof schema, "%s_order", feed->name);
+    json_object_set_new(post, "operationId", json_sprintf("export_%s", feed->name));
+    json_object_set_new(post, "summary", json_sprintf("Orders an export of the feed %s", feed->name));
+    json_object_set_new(openapi_at(post, schema_at), "schema", openapi_ref("schemas", schema));
+    if (feed->roles)
+        json_object_set_new(responses, "403", openapi_ref("responses", "Forbidden"));
+    if (!feed->scoped) {
+        (void)json_object_del(responses, "403");
+        for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+            openapi_leave_workspace(json_object_get(json_object_get(responses, statuses[i]), "links"));
+    }
+    json_t *path = json_pack("{s:s}", "x-belfry-feed", feed->name);
+    if (feed->scoped)
+        json_object_set_new(path, "parameters", json_pack("[o]", openapi_ref("parameters", "workspace")));
+    json_object_set_new(path, "post", post);
+    return path;
+}
+
+static json_t *openapi_order_schema(const struct openapi_feed *feed)
+{
+    json_t *filters = json_object();
+    for (size_t i = 0; i < feed->filter_count; i++)
+        json_object_set_new(filters, feed->filters[i].name, json_loads(feed->filters[i].schema, 0, NULL));
+    return json_pack("{s:s, s:s, s:b, s:{s:{s:s, s:b, s:o}, s:o}}", "x-belfry-feed", feed->name, "type",
+                     "object", "additionalProperties", 0, "properties", "filters", "type", "object",
+                     "additionalProperties", 0, "properties", filters, "format",
+                     openapi_ref("schemas", "ExportFormat"));
+}
+
 static json_t *openapi_entry(const struct openapi_feed *feed)
 {
     json_t *properties = json_object(), *required = json_array();
@@ -146,11 +196,18 @@ static bool openapi_add(const struct openapi_feed *feed, json_t *paths, json_t *
     char name[PATH_MAX];
     int failed = 0;
     json_t *model = json_object_get(json_object_get(paths, MODEL_PATH), "get");
+    json_t *order = json_object_get(json_object_get(paths, MODEL_ORDER), "post");
     snprintf(name, sizeof name, "%s/feeds/%s", feed->scoped ? "/v1/workspaces/{workspace}" : "/v1",
              feed->name);
     failed |= json_object_set_new(paths, name, openapi_path(feed, model, false));
     if (feed->path != NULL)
         failed |= json_object_set_new(paths, feed->path, openapi_path(feed, model, true));
+    if (!feed->open) {
+        strcat(name, "/exports");
+        failed |= json_object_set_new(paths, name, openapi_order(feed, order));
+        snprintf(name, sizeof name, "%s_order", feed->name);
+        failed |= json_object_set_new(schemas, name, openapi_order_schema(feed));
+    }
     snprintf(name, sizeof name, "%s_entry", feed->name);
     failed |= json_object_set_new(schemas, name, openapi_entry(feed));
     snprintf(name, sizeof name, "%s_page", feed->name);

@@ -108,7 +108,7 @@ Test(openapi, calls)
 static const struct {
     const char *code;
     int status;
-} server_codes[] = {{"too_large", 413}, {"too_large", 414}, {"too_large", 431}};
+} server_codes[] = {{"too_large", 413}, {"too_large", 414}, {"too_large", 431}, {"http_version", 505}};
 
 static bool code_known(const char *code, int64_t status)
 {
