@@ -25,7 +25,15 @@ struct walker {
 };
 
 struct figures {
-    int64_t steps, pages, rows, empty_more, not_modified, refused, marks;
+    int64_t steps, pages, rows, empty_more, not_modified, refused, marks, exports;
+};
+
+/* An export, and what it must hold for ever. */
+struct frozen {
+    bool ready;
+    char id[HISTORY_ID];
+    struct model_row rows[MODEL_ROWS]; /* newest first; session is the row's number */
+    int count;
 };
 
 struct model_run {
@@ -34,6 +42,7 @@ struct model_run {
     char other_authorization[TOKEN_MAX + 32];
     struct walker walkers[CLIENTS];
     int who; /* of them, for the trace */
+    struct frozen frozen;
     struct figures figures;
 };
 
@@ -48,5 +57,9 @@ const char *run_text_of(const json_t *json, const char *name); /* "(none)" where
 void run_check_figure(struct model_run *r, json_t *json, const char *figure, int is, const char *flag);
 /* An item as the row stands: edits show. A read_at that was never seen is learnt, and must stay. */
 void run_check_item(struct model_run *r, const json_t *item, int row, struct model_row *is);
+
+/* Orders an export and waits until it is ready; later: all of it, by pages and as a stream, and its end. */
+void run_export(struct model_run *r);
+void run_export_check(struct model_run *r);
 
 #endif

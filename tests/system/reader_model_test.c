@@ -7,8 +7,8 @@
  *
  * Three clients of one user walk older and newer, under both contracts, with and without filters, go back to
  * old cursors, turn round, mark, count, ask again for what they have. Every answer is compared with what the
- * model says must come, and every walk with the promise it was sold under. One step at a time: nothing here
- * depends on who is faster, so a seed is a history. */
+ * model says must come, every walk with the promise it was sold under, and every fourth history with an
+ * export of its middle. One step at a time: nothing here depends on who is faster, so a seed is a history. */
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -448,9 +448,14 @@ static void run_history(struct model_run *r, unsigned seed, bool told)
 {
     memset(r->walkers, 0, sizeof r->walkers);
     history_begin(&r->h, seed, told);
-    for (int i = 0; i < STEPS; i++)
+    for (int i = 0; i < STEPS; i++) {
+        if (i == STEPS / 2 && seed % 4 == 0)
+            run_export(r);
         step(r);
+    }
     history_finish(&r->h);
+    if (r->frozen.ready)
+        run_export_check(r);
     for (r->who = 0; r->who < CLIENTS; r->who++)
         walk_out(r, &r->walkers[r->who]);
 }
@@ -482,10 +487,10 @@ Test(reader, model, .timeout = 600)
     }
     const struct figures *f = &r.figures;
     printf("%ld histories agree with the model in %lld ms: %lld steps, %lld pages of %lld rows, %lld of them"
-           " empty with more behind; 304 %lld times, %lld marks and looks, %lld refusals\n",
+           " empty with more behind; 304 %lld times, %lld marks and looks, %lld refusals, %lld exports\n",
            seed < 0 ? run : 1, (long long)(world_now_ms() - from_ms), (long long)f->steps,
            (long long)f->pages, (long long)f->rows, (long long)f->empty_more, (long long)f->not_modified,
-           (long long)f->marks, (long long)f->refused);
+           (long long)f->marks, (long long)f->refused, (long long)f->exports);
     world_http_leave(&r.line);
     history_close(&r.h);
     client_close(&c);
