@@ -63,7 +63,8 @@ struct asked {
         struct exports_walk walk;
     };
     int64_t since_ms, sent_ms;
-    int tries; /* sent so often */
+    int tries;         /* sent so often */
+    bool small, alone; /* may share a transaction with others that are small; not again: another failed */
 };
 
 struct call {

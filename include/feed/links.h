@@ -49,6 +49,8 @@ void links_done(struct links *links);
 
 /* One entry for each connection (fd -1: none). fds holds LINKS_COUNT. */
 void links_poll(const struct links *links, struct pollfd *fds);
+/* Lets go what small statements hold back (io/db.h, db_release): before waiting. */
+void links_release(struct links *links);
 /* How long poll may wait before links_pump must be called anyway. */
 int links_wait_ms(const struct links *links);
 /* Reads, writes, connects again what is due; fds as links_poll filled them and poll(2) answered. Never
@@ -58,6 +60,8 @@ void links_pump(struct links *links, const struct pollfd *fds);
 
 /* The connection with the least in flight that has room; NULL: none. */
 struct db *links_pick(struct links *links);
+/* For a statement that may be joined: rather one where that goes on. */
+struct db *links_pick_small(struct links *links);
 size_t links_up(const struct links *links);
 /* Why there is none: of the first connection. */
 enum status links_why(const struct links *links, struct fault *fault);

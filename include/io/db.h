@@ -24,7 +24,7 @@
 
 enum db_type { DB_TEXT, DB_INT4, DB_INT8, DB_BOOL, DB_BYTEA, DB_TIME, DB_UUID, DB_JSON, DB_JSONB, DB_TYPES };
 
-enum { DB_PARAMS_MAX = 40, DB_UUID_BYTES = 16, DB_IN_FLIGHT_MAX = 64 };
+enum { DB_PARAMS_MAX = 40, DB_UUID_BYTES = 16, DB_IN_FLIGHT_MAX = 64, DB_JOINED_MAX = 4 };
 
 /* Parameters in order, $1 first, built in one bounded buffer that is kept over a reset. Adders never fail one
  * by one: past the limit the whole is marked, and sending it answers ST_REJECT "params_too_big".
@@ -162,6 +162,19 @@ MUST_USE enum status db_run_number(struct db *db, const struct db_statement *sta
  * connection is lost. */
 MUST_USE enum status db_send(struct db *db, const struct db_statement *statement,
                              const struct db_params *params, uint64_t tag, struct fault *fault);
+
+/* The same for a statement that only reads, and little: it may be one transaction with up to DB_JOINED_MAX -
+ * 1 others that are sent so before the next db_release, db_send, db_wait or db_pump, and only then goes out.
+ * That spares both sides a packet, a wake-up and a commit for each. Each still has a snapshot and a timeout
+ * of its own. When one of them fails, those behind it are answered ST_RETRY DB_JOINED and are to be sent
+ * again, alone. */
+#define DB_JOINED "joined"
+MUST_USE enum status db_send_joined(struct db *db, const struct db_statement *statement,
+                                    const struct db_params *params, uint64_t tag, struct fault *fault);
+/* Lets go what is held back. Call it before waiting. */
+void db_release(struct db *db);
+/* Whether one more may join what is held back. */
+bool db_joins(const struct db *db);
 
 struct db_answer {
     uint64_t tag;

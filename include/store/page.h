@@ -76,7 +76,10 @@ struct page_query {
 /* The statement that answers this query: for tests that look at its plan. */
 const struct db_statement *page_statement(const struct page_query *query);
 
-/* Sends it; the answer comes with this tag. The status is db_send's. */
+/* It reads limit + 1 entries and nothing else: its time does not depend on the feed. */
+bool page_is_small(const struct page_query *query);
+/* Sends it, a small one by db_send_joined: see db_release. The answer comes with this tag. The status is
+ * db_send's. */
 MUST_USE enum status page_send(struct db *db, const struct page_query *query, uint64_t tag,
                                struct fault *fault);
 /* Sends it and waits. The caller frees the result. */

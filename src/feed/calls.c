@@ -25,7 +25,9 @@ enum status calls_refuse_access(enum page_access access, struct fault *fault)
 static enum status page_understand(struct asked *asked, const struct parameters_input *input,
                                    struct fault *fault)
 {
-    return parameters_read(input, &asked->page, fault);
+    enum status status = parameters_read(input, &asked->page, fault);
+    asked->small = status == ST_OK && page_is_small(&asked->page.query);
+    return status;
 }
 
 static enum status page_ask(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)

@@ -225,6 +225,7 @@ static void feed_wait(struct feed *feed, struct pollfd fds[POLL_COUNT])
             of_pool[j].fd = -1;
         if (feed->serve.pools[i].links == NULL)
             continue;
+        links_release(&feed->links[i]);
         links_poll(&feed->links[i], of_pool);
         int links_ms = links_wait_ms(&feed->links[i]);
         if (wait_ms < 0 || links_ms < wait_ms)

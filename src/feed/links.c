@@ -39,6 +39,12 @@ void links_poll(const struct links *links, struct pollfd *fds)
     }
 }
 
+void links_release(struct links *links)
+{
+    for (size_t i = 0; i < links->count; i++)
+        db_release(links->links[i].db);
+}
+
 int links_wait_ms(const struct links *links)
 {
     int64_t now_ms = clock_monotonic_ms(&links->clock), wait_ms = 1000; /* db_pump: once a second */
@@ -96,6 +102,16 @@ void links_pump(struct links *links, const struct pollfd *fds)
         }
         link->seen = state;
     }
+}
+
+struct db *links_pick_small(struct links *links)
+{
+    for (size_t i = 0; i < links->count; i++) {
+        struct db *db = links->links[i].db;
+        if (db_joins(db) && db_in_flight(db) < LINKS_DEPTH)
+            return db;
+    }
+    return links_pick(links);
 }
 
 struct db *links_pick(struct links *links)

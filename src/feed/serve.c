@@ -218,11 +218,16 @@ static bool serve_send(struct serve *serve, struct asked *asked)
 {
     struct fault fault;
     struct serve_pool *pool = serve_pool(serve, asked);
-    struct db *db = pool->fit ? links_pick(pool->links) : NULL;
+    bool joins = asked->small && !asked->alone;
+    struct db *db = !pool->fit ? NULL : joins ? links_pick_small(pool->links) : links_pick(pool->links);
     size_t place = 0;
     while (place < SERVE_SENT_MAX && serve->sent[place] != NULL)
         place++;
+    if (db != NULL && asked->alone)
+        db_release(db);
     if (db != NULL && place < SERVE_SENT_MAX && asked->call->send(db, asked, place, &fault) == ST_OK) {
+        if (asked->alone)
+            db_release(db);
         asked->tries++;
         asked->sent_ms = clock_monotonic_ms(&serve->clock);
         serve_observe(serve, STAGE_WAIT, asked->sent_ms - asked->since_ms);
@@ -439,7 +444,11 @@ static void serve_write(struct serve *serve, struct asked *asked, const struct d
 static void serve_failed(struct serve *serve, struct asked *asked, enum status status,
                          const struct fault *fault)
 {
-    if (strcmp(fault->code, "57014") == 0) {
+    if (strcmp(fault->code, DB_JOINED) == 0) {
+        asked->alone = true;
+        asked->tries--;
+        (void)serve_send(serve, asked);
+    } else if (strcmp(fault->code, "57014") == 0) {
         log_fault(LOG_WARN, "READ-TIMEOUT", "a page took too long", status, fault,
                   log_text("request_id", http_request_id(asked->request)));
         serve_drop(serve, asked, "timeout", "The page took too long to read.");

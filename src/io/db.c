@@ -82,7 +82,7 @@ void db_lose(struct db *db, enum status status, const struct fault *fault)
     db->connection = NULL;
     db->state = DB_DOWN;
     db->checking = db->stale = false;
-    db->prepared_count = 0;
+    db->prepared_count = db->joined = 0;
     db->why = status;
     db->why_fault = *fault;
     for (size_t i = 0; i < db->count; i++) {
@@ -271,6 +271,7 @@ static bool is_ready(const struct db *db)
 void db_pump(struct db *db)
 {
     int64_t now_ms = clock_monotonic_ms(&db->clock);
+    db_release(db);
     if (db->state == DB_CONNECTING) {
         if (is_ready(db))
             pump_connecting(db);
@@ -309,6 +310,7 @@ bool db_wait(struct db *db, int timeout_ms)
 {
     enum db_state before = db->state;
     int64_t until_ms = clock_monotonic_ms(&db->clock) + timeout_ms;
+    db_release(db);
     for (;;) {
         if (db_flight_ready(db))
             return true;

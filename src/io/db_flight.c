@@ -1,7 +1,7 @@
 /* Statements in, answers out, always in libpq's pipeline mode: the connection never blocks, a statement is
  * prepared and run in one round trip, and several may be in flight. Each request ends with its own Sync, so
- * each is its own transaction. Crash or loss here: the commit's fate is unknown, and the answer says 08006.
- */
+ * each is its own transaction; but small reads may share one. Crash or loss here: the commit's fate is
+ * unknown, and the answer says 08006. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -117,8 +117,34 @@ static bool send_ends(struct db *db, struct db_flight *flight)
            PQpipelineSync(db->connection);
 }
 
-enum status db_send(struct db *db, const struct db_statement *statement, const struct db_params *params,
-                    uint64_t tag, struct fault *fault)
+static enum status lose_sending(struct db *db, struct fault *fault)
+{
+    const char *text = PQerrorMessage(db->connection);
+    fault_set(fault, "08006", "%.*s", (int)strcspn(text, "\n"), text);
+    struct fault lost = *fault;
+    db_lose(db, ST_RETRY, &lost);
+    return ST_RETRY;
+}
+
+void db_release(struct db *db)
+{
+    struct fault fault;
+    if (db->joined == 0)
+        return;
+    db->flights[(db->first + db->count - 1) % DB_IN_FLIGHT_MAX].syncs = 1;
+    db->joined = 0;
+    if (!PQpipelineSync(db->connection))
+        (void)lose_sending(db, &fault);
+}
+
+bool db_joins(const struct db *db)
+{
+    return db->joined > 0 && db->count < DB_IN_FLIGHT_MAX;
+}
+
+/* Whether one more can be sent at all. */
+static enum status may_send(struct db *db, const struct db_statement *statement,
+                            const struct db_params *params, struct fault *fault)
 {
     if (params != NULL && (params->failed || params->bytes.failed)) {
         fault_set(fault, "params_too_big", "%s: parameters over %zu bytes", statement->name,
@@ -139,21 +165,54 @@ enum status db_send(struct db *db, const struct db_statement *statement, const s
         fault_set(fault, "busy", "%d statements are in flight", DB_IN_FLIGHT_MAX);
         return ST_RETRY;
     }
+    return ST_OK;
+}
+
+/* Its statement is written, and nothing that ends it. */
+static enum status begin_flight(struct db *db, const struct db_statement *statement,
+                                const struct db_params *params, uint64_t tag, struct fault *fault)
+{
+    enum status status = may_send(db, statement, params, fault);
+    if (status != ST_OK)
+        return status;
     struct db_flight *flight = &db->flights[(db->first + db->count) % DB_IN_FLIGHT_MAX];
     *flight = (struct db_flight){.tag = tag, .statement = statement, .prepare_step = -1};
     struct wire_params wire;
     to_wire(params, &wire);
     if (db->count == 0)
         db->progress_ms = clock_monotonic_ms(&db->clock);
-    if (!send_statement(db, flight, &wire) || !send_ends(db, flight) || PQflush(db->connection) < 0) {
-        const char *text = PQerrorMessage(db->connection);
-        fault_set(fault, "08006", "%.*s", (int)strcspn(text, "\n"), text);
-        struct fault lost;
-        fault_set(&lost, "08006", "%.*s", (int)strcspn(text, "\n"), text);
-        db_lose(db, ST_RETRY, &lost);
-        return ST_RETRY;
-    }
+    if (!send_statement(db, flight, &wire))
+        return lose_sending(db, fault);
+    return ST_OK;
+}
+
+enum status db_send(struct db *db, const struct db_statement *statement, const struct db_params *params,
+                    uint64_t tag, struct fault *fault)
+{
+    db_release(db);
+    enum status status = begin_flight(db, statement, params, tag, fault);
+    if (status != ST_OK)
+        return status;
+    struct db_flight *flight = &db->flights[(db->first + db->count) % DB_IN_FLIGHT_MAX];
+    if (!send_ends(db, flight) || PQflush(db->connection) < 0)
+        return lose_sending(db, fault);
     db->count++;
+    return ST_OK;
+}
+
+enum status db_send_joined(struct db *db, const struct db_statement *statement,
+                           const struct db_params *params, uint64_t tag, struct fault *fault)
+{
+    /* What is to be prepared stays out of it: a failure before it would leave it unprepared. */
+    bool prepare = db->settings.prepared_statements && !is_prepared(db, statement->name);
+    if (prepare || db->patience_ms > 0)
+        return db_send(db, statement, params, tag, fault);
+    enum status status = begin_flight(db, statement, params, tag, fault);
+    if (status != ST_OK)
+        return status;
+    db->count++;
+    if (++db->joined == DB_JOINED_MAX)
+        db_release(db);
     return ST_OK;
 }
 
@@ -172,6 +231,15 @@ static void note_error(struct db *db, struct db_flight *flight, const PGresult *
         db->stale = true;
 }
 
+/* What failed before it in its transaction took this one with it. */
+static void note_aborted(struct db_flight *flight)
+{
+    if (flight->status != ST_OK)
+        return;
+    flight->status = ST_RETRY;
+    fault_set(&flight->fault, DB_JOINED, "another statement of the transaction failed");
+}
+
 /* One result of the first flight. Takes ownership. */
 static void note_result(struct db *db, struct db_flight *flight, PGresult *result)
 {
@@ -181,10 +249,13 @@ static void note_result(struct db *db, struct db_flight *flight, PGresult *resul
     } else {
         if (kind == PGRES_FATAL_ERROR || kind == PGRES_BAD_RESPONSE)
             note_error(db, flight, result);
+        if (kind == PGRES_PIPELINE_ABORTED)
+            note_aborted(flight);
         if ((kind == PGRES_TUPLES_OK || kind == PGRES_COMMAND_OK) && flight->step == flight->statement_step) {
             flight->rows = result;
             result = NULL;
         }
+        flight->done = flight->syncs == 0 && flight->step == flight->statement_step;
         flight->step++;
     }
     PQclear(result);

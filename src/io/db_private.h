@@ -9,12 +9,13 @@
 enum { DB_STATEMENTS_MAX = 1536 }; /* a declared feed has up to 18, and there may be 64 */
 
 /* One request on the wire. Its commands, in order: [PREPARE] [BEGIN, SET LOCAL] statement [COMMIT] Sync, and
- * with patience ROLLBACK Sync (a failed BEGIN block would stay open otherwise). */
+ * with patience ROLLBACK Sync (a failed BEGIN block would stay open otherwise). Of joined ones only the last
+ * has a Sync. */
 struct db_flight {
     uint64_t tag;
     const struct db_statement *statement;
     int step, prepare_step, statement_step; /* commands answered so far; which are which (-1: none) */
-    int syncs;                              /* still to come */
+    int syncs;                              /* still to come; 0: done with the statement's own result */
     bool done;
     enum status status;
     PGresult *rows; /* the statement's own result, once it came */
@@ -38,6 +39,7 @@ struct db {
     const char *prepared[DB_STATEMENTS_MAX];
     size_t prepared_count;
     int patience_ms;
+    size_t joined; /* the last so many flights have no Sync yet */
     enum status why;
     struct fault why_fault;
 };

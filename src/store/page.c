@@ -34,6 +34,11 @@ static struct page_shape page_shape(const struct page_query *query)
                                                         : PAGE_OLDER};
 }
 
+bool page_is_small(const struct page_query *query)
+{
+    return page_reading(query) == PAGE_INDEXED;
+}
+
 const struct db_statement *page_statement(const struct page_query *query)
 {
     struct page_shape shape = page_shape(query);
@@ -114,7 +119,9 @@ enum status page_send(struct db *db, const struct page_query *query, uint64_t ta
 {
     struct db_params params;
     page_bind(query, &params);
-    enum status status = db_send(db, page_statement(query), &params, tag, fault);
+    const struct db_statement *statement = page_statement(query);
+    enum status status = page_is_small(query) ? db_send_joined(db, statement, &params, tag, fault)
+                                              : db_send(db, statement, &params, tag, fault);
     db_params_done(&params);
     return status;
 }

@@ -201,6 +201,97 @@ Test(db, several_in_flight)
     world_close(&w);
 }
 
+static const struct db_statement began = {"began",
+                                          "SELECT $1::int8, (extract(epoch FROM now()) * 1e6)::int8"};
+
+static void join_one(struct db *db, const struct db_statement *statement, uint64_t tag)
+{
+    struct db_params params;
+    struct fault fault;
+    db_params_init(&params, 100);
+    db_params_int8(&params, (int64_t)tag);
+    cr_assert_eq(db_send_joined(db, statement, &params, tag, &fault), ST_OK, "%s", fault.text);
+    db_params_done(&params);
+}
+
+/* Takes the answer with this tag; when its transaction began. */
+static int64_t take_began(struct db *db, uint64_t tag)
+{
+    struct db_answer answer;
+    cr_assert(db_wait(db, 5000) && db_take(db, &answer));
+    cr_assert_eq(answer.tag, tag);
+    cr_assert_eq(answer.status, ST_OK, "%s", answer.fault.text);
+    int64_t us = db_result_int8(answer.result, 0, 1);
+    db_result_free(answer.result);
+    return us;
+}
+
+static void check_joined(struct db *db)
+{
+    /* DB_JOINED_MAX to a transaction, none with what is sent alone, nor with what is to be prepared. */
+    int64_t at[DB_JOINED_MAX + 3];
+    send_one(db, &began, 99);
+    (void)take_began(db, 99);
+    for (uint64_t i = 0; i < DB_JOINED_MAX + 2; i++)
+        join_one(db, &began, i);
+    cr_assert(db_joins(db));
+    send_one(db, &began, DB_JOINED_MAX + 2);
+    cr_assert(!db_joins(db));
+    for (uint64_t i = 0; i < DB_JOINED_MAX + 3; i++)
+        at[i] = take_began(db, i);
+    for (int i = 0; i < DB_JOINED_MAX; i++)
+        cr_expect_eq(at[i], at[0], "number %d of a transaction of %d", i, DB_JOINED_MAX);
+    cr_expect_gt(at[DB_JOINED_MAX], at[0]);
+    cr_expect_eq(at[DB_JOINED_MAX + 1], at[DB_JOINED_MAX]);
+    cr_expect_gt(at[DB_JOINED_MAX + 2], at[DB_JOINED_MAX]);
+    /* What fails takes along what stands behind it in the transaction, and nothing else. */
+    send_one(db, &one, 1);
+    send_one(db, &broken, 2);
+    take_one(db, 1, ST_OK, "");
+    take_one(db, 2, ST_REJECT, "22012");
+    join_one(db, &one, 3);
+    join_one(db, &broken, 4);
+    join_one(db, &one, 5);
+    join_one(db, &one, 6);
+    join_one(db, &one, 7);
+    db_release(db);
+    cr_assert_eq(db_in_flight(db), 5);
+    take_one(db, 3, ST_OK, "");
+    take_one(db, 4, ST_REJECT, "22012");
+    take_one(db, 5, ST_RETRY, DB_JOINED);
+    take_one(db, 6, ST_RETRY, DB_JOINED);
+    take_one(db, 7, ST_OK, "");
+}
+
+/* Small reads share a transaction, and each has its own fate and its own statement_timeout. */
+Test(db, joined_reads)
+{
+    struct world w;
+    world_open(&w, "db_joined");
+    world_database(&w);
+    for (int prepared = 0; prepared < 2; prepared++) {
+        struct db *db = open_as(&w, "belfry_reader", DB_ROLE_READER, prepared == 1);
+        check_joined(db);
+        db_close(db);
+    }
+    world_exec(&w, "ALTER ROLE belfry_reader IN DATABASE %s SET statement_timeout = '500ms'", w.database);
+    struct db *db = open_as(&w, "belfry_reader", DB_ROLE_READER, true);
+    send_one(db, &nap, 1);
+    take_one(db, 1, ST_OK, "");
+    join_one(db, &nap, 2);
+    join_one(db, &nap, 3);
+    take_one(db, 2, ST_OK, "");
+    take_one(db, 3, ST_OK, "");
+    send_one(db, &one, 9);
+    take_one(db, 9, ST_OK, "");
+    join_one(db, &one, 4); /* held back, and answered all the same */
+    world_exec(&w, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = "
+                   "'db_test' AND datname = current_database()");
+    take_one(db, 4, ST_RETRY, "57P01");
+    db_close(db);
+    world_close(&w);
+}
+
 Test(db, lost_connections_answer_and_come_back)
 {
     struct world w;
