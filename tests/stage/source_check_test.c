@@ -34,6 +34,7 @@ static void end(void)
 /* "key = value" lines as the pairs of [feed.f]. */
 struct lines {
     struct config_pair pairs[16];
+    char *texts[2 * 16];
     size_t count;
 };
 
@@ -41,9 +42,12 @@ static enum status take_line(void *context, const struct config_line *line, stru
 {
     struct lines *lines = context;
     (void)fault;
-    if (line->key.at != NULL)
-        lines->pairs[lines->count++] = (struct config_pair){
-            strndup(line->key.at, line->key.bytes), strndup(line->value.at, line->value.bytes), line->number};
+    if (line->key.at == NULL)
+        return ST_OK;
+    char **texts = lines->texts + 2 * lines->count;
+    texts[0] = strndup(line->key.at, line->key.bytes);
+    texts[1] = strndup(line->value.at, line->value.bytes);
+    lines->pairs[lines->count++] = (struct config_pair){texts[0], texts[1], line->number};
     return ST_OK;
 }
 
@@ -62,10 +66,8 @@ static enum status check(const char *text, struct source *source, struct fault *
     arena_init(&arena, DECLARE_ARENA_BYTES_MAX);
     enum status status = declare_feeds(&named, &arena, &declared, fault);
     cr_assert_eq(status, ST_OK, "%s: %s", text, fault->text);
-    for (size_t i = 0; i < lines.count; i++) {
-        free((char *)(uintptr_t)lines.pairs[i].key);
-        free((char *)(uintptr_t)lines.pairs[i].value);
-    }
+    for (size_t i = 0; i < 2 * lines.count; i++)
+        free(lines.texts[i]);
     return source_check(db, declared.feeds, &arena, source, fault);
 }
 
