@@ -3,7 +3,10 @@
 
 #include <criterion/criterion.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 void export_call(const struct client *c, const char *method, const char *path, const char *key,
                  const char *body, struct world_reply *reply)
@@ -77,4 +80,77 @@ void export_rows(const struct client *c, const char *id, const char *query, stru
     snprintf(path, sizeof path, EXPORTS "/%s/rows%s", id, query);
     export_call(c, "GET", path, NULL, NULL, reply);
     cr_assert_eq(reply->status, 200, "%s: %ld %s", path, reply->status, reply->body);
+}
+
+void export_put(struct client *c, int count, int bytes)
+{
+    world_exec(
+        &c->w,
+        "INSERT INTO notifications (id, workspace_id, recipient_user_id, event_type, title, data, created_at)"
+        " SELECT gen_random_uuid(), 'w', 'u1', 'type', 'title ' || i, json_build_object('x', repeat('x', "
+        "%d)),"
+        " timestamptz '2026-03-21T09:00:00Z' + i / 10 * interval '1 s' FROM generate_series(1, %d) AS i",
+        bytes, count);
+}
+
+void download_open(struct download *d, const struct client *c, const char *id, const char *query)
+{
+    enum { RECEIVE_BYTES = 4096 };
+    char request[TOKEN_MAX + 512];
+    memset(d, 0, sizeof *d);
+    d->fd = client_dial(c, RECEIVE_BYTES);
+    int bytes =
+        snprintf(request, sizeof request, "GET " EXPORTS "/%s/rows%s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", id,
+                 query, c->authorization);
+    cr_assert_eq(send(d->fd, request, (size_t)bytes, MSG_NOSIGNAL), bytes);
+}
+
+bool download_take(struct download *d, size_t raw_bytes)
+{
+    enum { PIECE = 256 * 1024 };
+    while (d->raw_bytes < raw_bytes) {
+        d->raw = realloc(d->raw, d->raw_bytes + PIECE);
+        cr_assert_not_null(d->raw);
+        ssize_t count = recv(d->fd, d->raw + d->raw_bytes, PIECE, 0);
+        if (count <= 0)
+            return true;
+        d->raw_bytes += (size_t)count;
+        /* A whole stream on a connection that stays open ends with its final chunk. */
+        if (d->raw_bytes > 7 && memcmp(d->raw + d->raw_bytes - 7, "\r\n0\r\n\r\n", 7) == 0)
+            return true;
+    }
+    return false;
+}
+
+void download_finish(struct download *d)
+{
+    (void)download_take(d, SIZE_MAX);
+    cr_assert(d->raw_bytes > 12 && memcmp(d->raw, "HTTP/1.1 200", 12) == 0, "%.200s", d->raw);
+    char *end = d->raw + d->raw_bytes, *at = memmem(d->raw, d->raw_bytes, "\r\n\r\n", 4);
+    cr_assert_not_null(at);
+    d->body = malloc(d->raw_bytes + 1);
+    cr_assert_not_null(d->body);
+    at += 4;
+    while (at < end) {
+        char *line = memchr(at, '\n', (size_t)(end - at));
+        if (line == NULL)
+            break;
+        size_t bytes = strtoul(at, NULL, 16);
+        d->whole = bytes == 0;
+        if (bytes == 0)
+            break;
+        at = line + 1;
+        size_t there = (size_t)(end - at) < bytes ? (size_t)(end - at) : bytes;
+        memcpy(d->body + d->bytes, at, there);
+        d->bytes += there;
+        at += there + 2;
+    }
+    d->body[d->bytes] = '\0';
+}
+
+void download_close(struct download *d)
+{
+    close(d->fd);
+    free(d->raw);
+    free(d->body);
 }

@@ -23,6 +23,25 @@ json_t *export_await(const struct client *c, const char *id, const char *state);
 int64_t export_make(const struct client *c, const char *body, char id[EXPORT_ID]);
 /* The whole of /rows, query such as "?after=3" or ""; must be 200. Free with world_reply_done. */
 void export_rows(const struct client *c, const char *id, const char *query, struct world_reply *reply);
+/* Rows of u1 with a `data` of about `bytes`. */
+void export_put(struct client *c, int count, int bytes);
+
+/* A download on a connection of its own, taken by hand. */
+struct download {
+    int fd;
+    char *raw; /* what came, head and chunks */
+    size_t raw_bytes;
+    char *body; /* the chunks' content, once it ended; NUL-terminated */
+    size_t bytes;
+    bool whole; /* with a final chunk */
+};
+void download_open(struct download *d, const struct client *c, const char *id, const char *query);
+/* Takes until it has this much of raw, or the other side ended it: then true. */
+bool download_take(struct download *d, size_t raw_bytes);
+/* Takes the rest and decodes the chunks. */
+void download_finish(struct download *d);
+void download_close(struct download *d);
+
 const char *text_of(const json_t *object, const char *name);
 
 #endif
