@@ -39,8 +39,8 @@ static void fill_value(struct buffer *sql, const struct source *source, size_t i
         buffer_printf(sql,
                       "CASE WHEN r.c%zu >= timestamptz '0001-01-01 00:00:00+00'\n"
                       "      AND r.c%zu < timestamptz '10000-01-01 00:00:00+00'\n"
-                      "      THEN to_char(r.c%zu AT TIME ZONE 'UTC', "
-                      "'\"\\\"\"YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\\\"\"') END",
+                      "      THEN '\"' || to_char(r.c%zu AT TIME ZONE 'UTC',\n"
+                      "           'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') || '\"' END",
                       i, i, i);
         return;
     case SOURCE_UUID:
