@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "io/crypto.h"
+#include "reader_export.h"
 #include "reader_steps.h"
 #include "wire/base64url.h"
 
@@ -24,7 +25,7 @@ static const char *answer(const struct client *c, const char *path, const char *
         long status;
     } statuses[] = {{"invalid_cursor", 400}, {"cursor_unsupported", 400}, {"cursor_mismatch", 400},
                     {"cursor_expired", 410}, {"not_a_member", 403},       {"role_required", 403},
-                    {"token_missing", 401}};
+                    {"token_missing", 401},  {"not_found", 404}};
     char url[URL_MAX + RAW_MAX];
     struct world_reply reply;
     const char *headers[] = {c->authorization, NULL};
@@ -177,6 +178,57 @@ Test(reader, foreign_feed)
     cr_expect_str_eq(answer(&c, paths[4], "limit=2", cursors[8]), "200", "posts are for anybody");
     cr_expect_str_eq(answer(&c, paths[3], "limit=2", cursors[6]), "token_missing");
     cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[2]), "token_missing");
+    client_close(&c);
+}
+
+/* The first page of an export, and its cursor. */
+static void take_export(const struct client *c, const char *path, char *next)
+{
+    json_t *page = export_expect(c, "GET", path, NULL, 200, NULL);
+    cr_assert_str_eq(json_string_value(json_object_get(page, "contract")), "snapshot");
+    snprintf(next, CURSOR_MAX, "%s", page_cursor(page));
+    cr_assert_neq(next[0], '\0', "%s", path);
+    json_decref(page);
+}
+
+/* Cursors of two exports of the same rows and of the feed they are of, each at each; the membership withdrawn
+ * between two pages. */
+Test(reader, foreign_export)
+{
+    static struct client c;
+    enum { PLACES = 3 };
+    char paths[PLACES][160] = {FEED}, cursors[PLACES][CURSOR_MAX], prev[CURSOR_MAX], id[EXPORT_ID];
+    client_open(&c, "reader_foreign_export");
+    put_names(&c, "abcdefg", 1, "1 s");
+    take(&c, "limit=2", cursors[0], prev);
+    for (size_t i = 1; i < PLACES; i++) {
+        char first[200];
+        cr_assert_eq(export_make(&c, "{}", id), 7);
+        snprintf(paths[i], sizeof paths[i], "/v1/workspaces/w/exports/%s/pages", id);
+        snprintf(first, sizeof first, "%s?limit=2", paths[i]);
+        take_export(&c, first, cursors[i]);
+    }
+    for (size_t to = 0; to < PLACES; to++) {
+        for (size_t from = 0; from < PLACES; from++) {
+            const char *found = answer(&c, paths[to], "limit=2", cursors[from]);
+            printf("  at %s the cursor of %s: %s\n",
+                   to == 0   ? "the feed"
+                   : to == 1 ? "an export"
+                             : "the other",
+                   from == 0   ? "the feed"
+                   : from == 1 ? "an export"
+                               : "the other",
+                   found);
+            cr_assert_str_eq(found, from == to ? "200" : "cursor_mismatch");
+        }
+    }
+    client_be(&c, "u2");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[1]), "not_found", "another's export");
+    client_be(&c, "u1");
+    world_exec(&c.w, "SELECT belfry_remove_member('w', 'u1')");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[1]), "not_a_member");
+    world_exec(&c.w, "SELECT belfry_set_member('w', 'u1', 'member')");
+    cr_expect_str_eq(answer(&c, paths[1], "limit=2", cursors[1]), "200");
     client_close(&c);
 }
 

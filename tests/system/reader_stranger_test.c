@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reader_export.h"
 #include "reader_steps.h"
 
 enum { ANSWER_MAX = 8192 };
@@ -85,6 +86,22 @@ static void ask_for_workspaces(struct client *c, const char *etag)
     }
 }
 
+/* Their export, made in w; u1 is a member there, and of nothing in v. */
+static void ask_for_exports(struct client *c, const char *theirs)
+{
+    static const char nobodys[] = "0199a000-0000-7000-8000-00000000aaaa";
+    static const char *const ends[] = {"", "/rows", "/rows?after=1", "/pages", "/pages?limit=1", ""};
+    char path[256], other[256], what[64];
+    for (int i = 0; i < 12; i++) {
+        const char *method = i % 6 == 5 ? "DELETE" : "GET", *workspace = i < 6 ? "w" : "v";
+        snprintf(path, sizeof path, "/v1/workspaces/%s/exports/%s%s", workspace, theirs, ends[i % 6]);
+        snprintf(other, sizeof other, "/v1/workspaces/%s/exports/%s%s", workspace, nobodys, ends[i % 6]);
+        snprintf(what, sizeof what, "%s export%s in %s", method, ends[i % 6], workspace);
+        must_be_same(c, what, &(struct ask){method, path, NULL, NULL},
+                     &(struct ask){method, other, NULL, NULL}, i < 6 ? " 404 " : " 403 ");
+    }
+}
+
 /* Their cursor, there and where nothing is, and in a mark's body. */
 static void ask_with_cursor(struct client *c, const char *cursor)
 {
@@ -103,7 +120,8 @@ static void ask_with_cursor(struct client *c, const char *cursor)
 Test(reader, nothing_learnt)
 {
     static struct client c;
-    char theirs[64], elsewhere[64], cursor[CURSOR_MAX], etag[64], sql[128], text[ANSWER_MAX];
+    char export[EXPORT_ID], theirs[64], elsewhere[64], cursor[CURSOR_MAX], etag[64], sql[128],
+        text[ANSWER_MAX];
     client_open(&c, "reader_stranger");
     world_exec(&c.w, "SELECT belfry_set_member('v', 'u2', 'member')");
     world_exec(
@@ -118,6 +136,7 @@ Test(reader, nothing_learnt)
     cr_assert(at != NULL && tag != NULL, "%s", text);
     snprintf(cursor, sizeof cursor, "%.*s", (int)strcspn(at + 15, "\""), at + 15);
     snprintf(etag, sizeof etag, "%.*s", (int)strcspn(tag + 7, "\r\n"), tag + 7);
+    cr_assert_eq(export_make(&c, "{}", export), 1);
     client_be(&c, "u1");
     /* Their rows are locked, as while they mark them: nobody else waits. */
     snprintf(sql, sizeof sql, "SELECT FROM notifications FOR UPDATE");
@@ -125,8 +144,10 @@ Test(reader, nothing_learnt)
     ask_for_items(&c, theirs, elsewhere);
     ask_for_workspaces(&c, etag);
     ask_with_cursor(&c, cursor);
+    ask_for_exports(&c, export);
     late_commit(owner);
     cr_expect_eq(world_count(&c.w, "SELECT count(*) FROM notifications WHERE read_at IS NOT NULL"), 0);
+    cr_expect_eq(world_count(&c.w, "SELECT count(*) FROM exports WHERE state = 'ready'"), 1);
     const char *secrets[] = {cursor, c.authorization + strlen("Authorization: Bearer "), "a private title"};
     for (size_t i = 0; i < 3; i++)
         cr_expect_not(child_log_has(c.reader, secrets[i]), "in the log: %.20s…", secrets[i]);

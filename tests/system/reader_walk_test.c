@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "io/db.h"
+#include "reader_export.h"
 #include "reader_steps.h"
 #include "store/page.h"
 
@@ -275,6 +276,7 @@ Test(reader, years)
         }
     }
     code_of(&c, "GET", FEED "/unread_count", "{\"unread\":5,\"capped\":false}");
+    cr_expect_eq(export_make(&c, "{}", id), 5, "an export holds what pages show");
     expect(&c, "limit=2", "", "ed", NULL, cursor);
     snprintf(body, sizeof body, "{\"up_to\":\"%s\"}", cursor);
     int marked;
