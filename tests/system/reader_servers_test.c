@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "reader_export.h"
 #include "reader_pair.h"
 #include "reader_steps.h"
 
@@ -98,6 +99,23 @@ static void mark_by_standby(struct pair *p)
     printf("standby: a mark went to the primary and came back: unread %s\n", shown);
 }
 
+/* A standby that stands still: its reader's page is as old, its export is the primary's. */
+static void export_by_standby(struct pair *p)
+{
+    char id[EXPORT_ID], cursor[CURSOR_MAX] = "", shown[NAMES_MAX] = "";
+    world_exec(&p->far, "SELECT pg_wal_replay_pause()");
+    world_wait_count(&p->far, 1, "SELECT (pg_get_wal_replay_pause_state() = 'paused')::int");
+    put(&p->primary, "z");
+    int64_t rows = world_count(&p->primary.w, "SELECT count(*) FROM notifications");
+    cr_expect_eq(export_make(&p->standby, "{}", id), rows);
+    walk(&p->standby, "limit=9", cursor, shown);
+    cr_expect_eq((int64_t)strlen(shown), rows - 1, "%s", shown);
+    printf("standby: stopped, its page shows %zu rows, its export holds %lld\n", strlen(shown),
+           (long long)rows);
+    world_exec(&p->far, "SELECT pg_wal_replay_resume()");
+    pair_wait_replayed(p);
+}
+
 /* -- recovery conflicts: a page that holds the table while the primary locks it -- */
 
 struct slow {
@@ -172,6 +190,7 @@ Test(reader, standby)
     world_exec(&p.far, "SELECT pg_reload_conf()");
     walk_standby(&p);
     mark_by_standby(&p);
+    export_by_standby(&p);
     meet_conflicts(&p);
     pair_close(&p);
 }
