@@ -4,6 +4,7 @@
 #ifndef BELFRY_WIRE_EXPORT_BODY_H
 #define BELFRY_WIRE_EXPORT_BODY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/span.h"
@@ -18,6 +19,7 @@ const char *export_format_name(enum export_format format);
 
 struct export_filter {
     struct span name, value;
+    bool text; /* it was a JSON string */
 };
 
 /* Spans point into texts. */

@@ -154,14 +154,30 @@ enum status exports_pages(struct asked *asked, const struct parameters_input *in
     return status;
 }
 
+/* A value is of its column's JSON type, or 5 would be a category; 64 bits may be a string, as they are shown.
+ */
+static bool exports_type_fits(const struct source *source, const struct export_filter *given)
+{
+    for (size_t i = 0; i < source->filter_count; i++) {
+        const struct source_filter *filter = &source->filters[i];
+        if (span_is(given->name, filter->name))
+            return filter->type == SOURCE_BIGINT ||
+                   given->text == (filter->type == SOURCE_TEXT || filter->type == SOURCE_UUID);
+    }
+    return source->flag == NULL || !span_is(given->name, source->flag) || !given->text;
+}
+
 enum status exports_filters(const struct feeds_entry *feed, const struct export_body *body,
                             struct page_query *query, struct fault *fault)
 {
     struct http_parameter parameters[EXPORT_BODY_FILTERS_MAX];
     struct parameters_input input = {
         .parameters = parameters, .count = body->count, .statements = feed->statements};
-    for (size_t i = 0; i < body->count; i++)
+    for (size_t i = 0; i < body->count; i++) {
+        if (!exports_type_fits(feed->source, &body->filters[i]))
+            return exports_refuse(fault, "invalid_body", "A filter's value is not of its type.");
         parameters[i] = (struct http_parameter){body->filters[i].name, body->filters[i].value};
+    }
     enum status status = parameters_export(&input, query, fault);
     if (status != ST_REJECT)
         return status;

@@ -56,6 +56,7 @@ static enum status body_take_filters(json_t *filters, struct export_body *body, 
         } else
             return body_refuse(fault, "A filter's value is a string, a whole number, true or false.");
         struct export_filter *filter = &body->filters[body->count++];
+        filter->text = json_is_string(value);
         if (!body_keep(body, &used, span_of(name), &filter->name) ||
             !body_keep(body, &used, text, &filter->value))
             return body_refuse(fault, "The filters are too long.");
