@@ -42,6 +42,8 @@ struct feeds {
 MUST_USE enum status feeds_init(struct feeds *feeds, const struct config_named *declared,
                                 int64_t settle_max_ms, struct fault *fault);
 void feeds_done(struct feeds *feeds); /* of zeroes is fine */
+/* What is allowed and seldom meant becomes a warning of config. */
+void feeds_warn(const struct feeds *feeds, struct config *config);
 
 /* Serves source from now on, under its name: declared before, or new. It must live until feeds_done.
  * ST_FATAL: no memory. */

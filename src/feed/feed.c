@@ -63,6 +63,7 @@ enum status feed_check(const struct feed_settings *settings, struct config *conf
     if (status == ST_OK)
         status = keys_load(settings, &keys, fault);
     if (status == ST_OK) {
+        feeds_warn(feeds, config);
         keys_warn(&keys, config);
         keys_wipe(&keys);
     }

@@ -75,6 +75,18 @@ enum status feeds_serve(struct feeds *feeds, const struct source *source, int64_
     return ST_OK;
 }
 
+void feeds_warn(const struct feeds *feeds, struct config *config)
+{
+    for (size_t i = 0; i < feeds->count; i++) {
+        const struct source_declaration *declared = feeds->entries[i].declaration;
+        if (declared != NULL && declared->workspace_column != NULL && declared->user_column == NULL &&
+            declared->auth != SOURCE_MEMBER)
+            config_warn(config,
+                        "[feed.%s] has workspaces and asks for no membership: %s may read each of them",
+                        declared->name, declared->auth == SOURCE_OPEN ? "anybody" : "whoever has a token");
+    }
+}
+
 enum status feeds_check(struct feeds *feeds, struct feeds_entry *entry, struct db *db, int64_t settle_max_ms,
                         struct fault *fault)
 {

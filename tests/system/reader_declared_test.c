@@ -247,6 +247,13 @@ Test(reader, declared_refused)
         2, "without a database");
     printf("--check-config: %s", last);
     cr_expect_not_null(strstr(last, "[feed.posts] path: /v1/x is the reader's own"), "%s", last);
+    cr_expect_eq(
+        start_code(&c,
+                   "[feed.posts]\nrelation = posts\ncolumns = id created_at\nworkspace_column = body\n"
+                   "auth = user\n",
+                   "--check-config", last),
+        0);
+    cr_expect(child_log_has(&c.w.children[c.w.child_count - 1], "whoever has a token may read each of them"));
     cr_expect_eq(start_code(&c, bare, "--check-config", last), 0, "%s", last);
     while (start_code(&c, bare, steps == 2 ? "--check-config" : NULL, last) == 2) {
         printf("exit 2: %s", last);
