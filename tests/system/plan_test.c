@@ -1,69 +1,16 @@
-/* foundation_4, reader_3: what the shipped statements cost, from EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) and
- * never from time. The texts are the ones embedded in the binaries. */
+/* foundation_4, reader_3: what the reader's shipped statements cost, from EXPLAIN (ANALYZE, BUFFERS, FORMAT
+ * JSON) and never from time. The texts are the ones embedded in the binaries. */
 #include <criterion/criterion.h>
-#include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "plan_cost.h"
 #include "store/page.h"
 #include "store/source_check.h"
 #include "store/sql.h"
-#include "support/harness.h"
 
-enum { ROWS = 1000000, LIMIT = 20, BLOCKS_MAX = 40, PLAN_BYTES = 1 << 18, ARENA_BYTES = 1 << 20 };
-
-struct cost {
-    int64_t rows_max; /* the most that one node read: actual rows + rows removed, over all its loops */
-    int64_t blocks;   /* shared, hit + read, of the whole */
-    int64_t rows;     /* what the node that reads the relation read; of several, the one that read most */
-    char scan[64];    /* that node */
-    char index[64];   /* its index */
-};
-
-static int64_t number_of(const json_t *node, const char *name)
-{
-    return json_integer_value(json_object_get(node, name));
-}
-
-static void weigh(const json_t *node, const char *relation, struct cost *cost)
-{
-    const char *name = json_string_value(json_object_get(node, "Relation Name"));
-    int64_t loops = number_of(node, "Actual Loops");
-    int64_t rows = loops * (number_of(node, "Actual Rows") + number_of(node, "Rows Removed by Filter") +
-                            number_of(node, "Rows Removed by Index Recheck") +
-                            number_of(node, "Rows Removed by Join Filter"));
-    cost->rows_max = rows > cost->rows_max ? rows : cost->rows_max;
-    if (name != NULL && strcmp(name, relation) == 0 && (rows > cost->rows || cost->scan[0] == '\0')) {
-        const char *type = json_string_value(json_object_get(node, "Node Type"));
-        /* A bitmap scan has its index below it. */
-        const json_t *child = json_array_get(json_object_get(node, "Plans"), 0);
-        const json_t *index = json_object_get(child == NULL ? node : child, "Index Name");
-        cost->rows = rows;
-        snprintf(cost->scan, sizeof cost->scan, "%s", type);
-        snprintf(cost->index, sizeof cost->index, "%s", index == NULL ? "" : json_string_value(index));
-    }
-    size_t i;
-    json_t *below;
-    json_array_foreach(json_object_get(node, "Plans"), i, below) weigh(below, relation, cost);
-}
-
-/* Explains one execution of a prepared statement. */
-static struct cost explain(struct world *w, const char *execute, const char *relation)
-{
-    char *text = malloc(PLAN_BYTES);
-    world_text(w, text, PLAN_BYTES, "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) %s", execute);
-    json_t *plan = json_loads(text, 0, NULL);
-    cr_assert_not_null(plan, "not JSON: %.200s", text);
-    const json_t *root = json_object_get(json_array_get(plan, 0), "Plan");
-    struct cost cost = {.rows_max = 0};
-    cost.blocks = number_of(root, "Shared Hit Blocks") + number_of(root, "Shared Read Blocks");
-    weigh(root, relation, &cost);
-    json_decref(plan);
-    free(text);
-    return cost;
-}
+enum { ROWS = 1000000, LIMIT = 20, BLOCKS_MAX = 40, ARENA_BYTES = 1 << 20 };
 
 /* ---- pages -----------------------------------------------------------------------------------------------
  */
@@ -211,7 +158,7 @@ struct worst {
     int count;
 };
 
-static void check_cost(const char *what, const struct cost *cost, const char *index, int most,
+static void check_cost(const char *what, const struct plan_cost *cost, const char *index, int most,
                        struct worst *worst)
 {
     int blocks = BLOCKS_MAX + (most > SCAN_ALL_MAX ? most : 0);
@@ -239,7 +186,7 @@ struct page_of {
     int way, place;
 };
 
-static struct cost explain_page(struct pages *p, const struct page_of *of)
+static struct plan_cost explain_page(struct pages *p, const struct page_of *of)
 {
     char execute[512], place[160] = "", scan[96] = "", seen[64] = "";
     if (of->way > 0)
@@ -251,7 +198,7 @@ static struct cost explain_page(struct pages *p, const struct page_of *of)
     snprintf(execute, sizeof execute, "EXECUTE %s(%s, %d%s%s%s)",
              statement_of(of->feed, of->set, of->flag, of->way)->name, of->feed->scope, LIMIT + 1, place,
              scan, seen);
-    return explain(&p->w, execute, of->feed->relation);
+    return plan_explain(&p->w, execute, of->feed->relation);
 }
 
 static void check_set(struct pages *p, const struct page_of *what, const char *mode)
@@ -264,7 +211,7 @@ static void check_set(struct pages *p, const struct page_of *what, const char *m
     char name[192];
     for (int i = 0; i < 1 + 2 * PLACES; i++) { /* the head, then older and newer from each place */
         struct page_of of = {feed, set, flag, .way = i == 0 ? 0 : 1 + i % 2, .place = (i - 1) / 2};
-        struct cost cost = explain_page(p, &of);
+        struct plan_cost cost = explain_page(p, &of);
         snprintf(name, sizeof name, "%s, %s %s, page %d, %s, %s", feed->name, set->name, flagged, i, p->state,
                  mode);
         check_cost(name, &cost, index, set->most, &worst);
@@ -329,7 +276,7 @@ static void check_others(struct pages *p, const char *mode)
         const char *relation = strncmp(rows[i].execute, "export_", 7) != 0    ? "notifications"
                                : strncmp(rows[i].execute, "export_l", 8) == 0 ? "exports"
                                                                               : "export_rows";
-        struct cost cost = explain(&p->w, execute, relation);
+        struct plan_cost cost = plan_explain(&p->w, execute, relation);
         world_exec(&p->w, "ROLLBACK");
         printf("%-15s %-8s %-44s by %-20s rows %4lld of %4d, blocks %4lld of %4d\n", p->state, mode,
                rows[i].what, cost.index, (long long)cost.rows_max, rows[i].most, (long long)cost.blocks,
@@ -518,84 +465,4 @@ Test(reader, plans)
     forget(&p);
     check_pages(&p, "never analysed", true);
     close_pages(&p);
-}
-
-/* ---- the batch statement ---------------------------------------------------------------------------------
- */
-
-enum { DEVICES = 5000000, BATCH = 1000 };
-
-/* Two devices a user, in index order so that the build is short. Also what gives the statement its arrays:
- * EXECUTE takes no subquery. */
-static void fill_devices(struct world *w)
-{
-    world_exec(w, "ALTER TABLE device_tokens SET UNLOGGED");
-    world_exec(w, "ALTER TABLE device_tokens SET (autovacuum_enabled = off)");
-    world_exec(
-        w,
-        "INSERT INTO device_tokens (token, token_hash, user_id, platform)"
-        " SELECT 'ExponentPushToken[' || i || ']', int8send(i) || int8send(0) || int8send(0) || int8send(0),"
-        " 'user' || lpad((i / 2)::text, 8, '0'), 'ios' FROM generate_series(1::int8, %d) AS i",
-        DEVICES);
-    world_exec(w, "INSERT INTO partition_offsets (group_id, topic, partition, generation, next_offset)"
-                  " VALUES ('g', 't', 0, 1, 0)");
-    world_exec(w, "CREATE FUNCTION numbers(n int) RETURNS int4[] LANGUAGE sql AS"
-                  " 'SELECT array_agg(i) FROM generate_series(1, n) AS i'");
-    world_exec(w, "CREATE FUNCTION users(n int) RETURNS text[] LANGUAGE sql AS $$"
-                  " SELECT array_agg('user' || lpad((i * 2477 %% 2500000)::text, 8, '0'))"
-                  " FROM generate_series(1, n) AS i $$");
-    world_exec(w, "CREATE FUNCTION ids(n int) RETURNS uuid[] LANGUAGE sql AS"
-                  " 'SELECT array_agg(gen_random_uuid()) FROM generate_series(1, n) AS i'");
-}
-
-/* One event a recipient, as most producers send them. */
-static void check_claim(struct world *w, int events, const char *state)
-{
-    char execute[4096];
-    snprintf(
-        execute, sizeof execute,
-        "EXECUTE claim('g', 't', 1, ARRAY[0], ARRAY[1::int8], ARRAY[0::int8], ARRAY[%d::int8],"
-        " ARRAY[%d::int8], ARRAY[0::int8], ARRAY[0::int8], ARRAY[%d::int8], ARRAY[%d::int8],"
-        " %d, array_fill(1, ARRAY[%d]), array_fill('w'::text, ARRAY[%d]), array_fill('t'::text, ARRAY[%d]),"
-        " array_fill('general'::text, ARRAY[%d]), array_fill('title'::text, ARRAY[%d]),"
-        " array_fill('body'::text, ARRAY[%d]), array_fill(NULL::json, ARRAY[%d]),"
-        " array_fill(NULL::json, ARRAY[%d]), array_fill(NULL::text, ARRAY[%d]),"
-        " array_fill(NULL::timestamptz, ARRAY[%d]), array_fill(NULL::timestamptz, ARRAY[%d]),"
-        " array_fill(now(), ARRAY[%d]), array_fill(1::int8, ARRAY[%d]), array_fill(false, ARRAY[%d]),"
-        " array_fill(false, ARRAY[%d]), %d, numbers(%d), users(%d), ids(%d)::text[], ids(%d),"
-        " 20, 3600000, NULL, 60000, array_fill(''::bytea, ARRAY[%d]), false)",
-        events, events, events, events, events, events, events, events, events, events, events, events,
-        events, events, events, events, events, events, events, events, events, events, events, events,
-        events, events);
-    world_exec(w, "BEGIN");
-    struct cost cost = explain(w, execute, "device_tokens");
-    int64_t dispatches = world_count(w, "SELECT count(*) FROM dispatches");
-    world_exec(w, "ROLLBACK");
-    printf("claim of %4d recipients, %-15s %s on %s: %lld of %d devices read, %lld dispatches, %lld blocks\n",
-           events, state, cost.scan, cost.index, (long long)cost.rows, DEVICES, (long long)dispatches,
-           (long long)cost.blocks);
-    fflush(stdout);
-    cr_expect_eq(dispatches, (int64_t)2 * events);
-    cr_expect_str_eq(cost.index, "device_tokens_user", "%s: %s", state, cost.scan);
-    cr_expect_eq(cost.rows, (int64_t)2 * events, "%lld devices read", (long long)cost.rows);
-}
-
-Test(foundation, claim_plan)
-{
-    static struct world w;
-    world_open(&w, "claim_plan");
-    world_database(&w);
-    world_exec(&w, "SET jit = off"); /* as the dispatcher's role has it */
-    world_exec(&w, "SET plan_cache_mode = force_generic_plan");
-    int64_t began = world_now_ms();
-    fill_devices(&w);
-    printf("claim: %d devices built in %lld ms\n", DEVICES, (long long)(world_now_ms() - began));
-    world_exec(&w, "PREPARE claim AS %s", sql_claim);
-    check_claim(&w, BATCH, "never analysed");
-    check_claim(&w, 10, "never analysed");
-    world_exec(&w, "ANALYZE device_tokens");
-    world_exec(&w, "DISCARD PLANS");
-    check_claim(&w, BATCH, "analysed");
-    check_claim(&w, 10, "analysed");
-    world_close(&w);
 }
