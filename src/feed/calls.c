@@ -94,6 +94,21 @@ static enum status item_write(const struct asked *asked, const struct db_result 
     return ST_OK;
 }
 
+/* {"name":figure,"flag":…}: the first half and the second. */
+static void calls_write_figure(struct buffer *body, const char *name, int64_t figure)
+{
+    buffer_add_byte(body, '{');
+    json_out_name(body, name);
+    json_out_int(body, figure);
+}
+
+static void calls_write_flag(struct buffer *body, const char *name, bool set)
+{
+    buffer_add_byte(body, ',');
+    json_out_name(body, name);
+    buffer_add_text(body, set ? "true}" : "false}");
+}
+
 static enum status count_send(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
 {
     return item_unread_send(db, &asked->item, tag, fault);
@@ -104,16 +119,11 @@ static enum status count_write(const struct asked *asked, const struct db_result
 {
     (void)asked;
     (void)keys;
-    struct buffer *body = answer->body;
     struct item_unread unread = item_unread_open(result);
     if (!unread.member)
         return calls_refuse_access(PAGE_NO_MEMBER, fault);
-    buffer_add_byte(body, '{');
-    json_out_name(body, "unread");
-    json_out_int(body, unread.count);
-    buffer_add_byte(body, ',');
-    json_out_name(body, "capped");
-    buffer_add_text(body, unread.capped ? "true}" : "false}");
+    calls_write_figure(answer->body, "unread", unread.count);
+    calls_write_flag(answer->body, "capped", unread.capped);
     return ST_OK;
 }
 
@@ -138,16 +148,11 @@ static enum status up_to_write(const struct asked *asked, const struct db_result
 {
     (void)asked;
     (void)keys;
-    struct buffer *body = answer->body;
     struct item_marked marked = item_marked_open(result);
     if (!marked.member)
         return calls_refuse_access(PAGE_NO_MEMBER, fault);
-    buffer_add_byte(body, '{');
-    json_out_name(body, "marked");
-    json_out_int(body, marked.marked);
-    buffer_add_byte(body, ',');
-    json_out_name(body, "more");
-    buffer_add_text(body, marked.more ? "true}" : "false}");
+    calls_write_figure(answer->body, "marked", marked.marked);
+    calls_write_flag(answer->body, "more", marked.more);
     return ST_OK;
 }
 
