@@ -1,5 +1,6 @@
 -- How many unread notifications the user has in this workspace, counted in the index of unread ones to a
--- limit and no further; what no page can show (store/page_compose.c) is not counted. $1 workspace_id text · $2 user_id text · $3 the most counted int8
+-- limit and no further; what no page can show (store/page_compose.c) is not counted.
+-- $1 workspace_id text · $2 user_id text · $3 the most counted int8
 SELECT m.user_id IS NOT NULL AS member,
        (SELECT count(*)
         FROM (SELECT
