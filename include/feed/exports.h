@@ -33,6 +33,8 @@ enum status exports_rows_write(const struct asked *asked, const struct db_result
 enum status exports_pages_write(const struct asked *asked, const struct db_result *result,
                                 const struct keys *keys, struct answer *answer, struct fault *fault);
 
+/* Whether the asker may read the feed. ST_REJECT not_a_member, role_required. */
+enum status exports_judge(const struct source *source, const struct export_asker *asker, struct fault *fault);
 /* Whether the export in the result may be read, and is there whole. ST_REJECT with the code for the client.
  */
 enum status exports_judge_rows(const struct feeds *feeds, const struct db_result *result,

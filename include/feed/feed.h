@@ -53,17 +53,29 @@ void feed_close(struct feed *feed);
 MUST_USE enum status feed_take_keys(struct feed *feed, const struct feed_settings *settings,
                                     struct fault *fault);
 
-/* One page for the command line. */
+/* One page, or an export, for the command line. */
 struct feed_once {
     struct span feed, workspace, user;
     const struct http_parameter *parameters; /* as in a query */
     size_t count;
+    bool csv; /* of an export: not ndjson */
 };
 
 /* Appends the JSON. ST_REJECT: usage or cursor (exit 2), fault.code as over HTTP; anything else: exit 1.
  * Blocks on the database. */
 MUST_USE enum status feed_page(const struct feed_setup *setup, const struct feed_once *once,
                                struct buffer *out, struct fault *fault);
+
+/* Where an export goes, piece by piece; a status that is not ST_OK ends it. */
+struct feed_sink {
+    enum status (*write)(void *context, struct span piece, struct fault *fault);
+    void *context;
+};
+
+/* A whole export, as /rows gives it out; it is gone when this returns. Statuses as of feed_page; ST_STOP
+ * too_many_exports, export_failed too. Blocks on the database, the primary. */
+MUST_USE enum status feed_export(const struct feed_setup *setup, const struct feed_once *asked,
+                                 const struct feed_sink *sink, struct fault *fault);
 
 struct feed_grant {
     struct span sub; /* the user */

@@ -1,4 +1,5 @@
-/* belfry-reader: settings in, pages out over HTTP; `page` prints one page, `token` a development token.
+/* belfry-reader: settings in, pages out over HTTP; `page` prints one page, `export` writes a
+ * whole export to a file, `token` prints a development token.
  * Always: without a cursor key nothing is served. Exit codes as in contracts/config.md. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +7,7 @@
 #include "feed/feed.h"
 #include "frame.h"
 #include "reader_config.h"
+#include "reader_export.h"
 
 enum { TOKEN_BYTES_MAX = 8 * 1024, PAGE_BYTES_MAX = 16 * 1024 * 1024 };
 
@@ -143,6 +145,18 @@ static enum status reader_token(const struct frame *frame, struct buffer *out, s
     return feed_token(&settings->feed.auth, &grant, out, fault);
 }
 
+static enum status reader_write_export(const struct frame *frame, struct fault *fault)
+{
+    struct feed_setup setup;
+    reader_setup(frame, &setup);
+    enum status status = reader_export(frame, &setup, fault);
+    if (status != ST_OK)
+        reader_name_code(fault);
+    if (status == ST_REJECT)
+        fault->exit_code = EXIT_USAGE;
+    return status;
+}
+
 static enum status reader_once(struct frame *frame, bool *handled, enum exit_code *code, struct fault *fault)
 {
     const struct option_command *command = frame->options->command;
@@ -151,6 +165,8 @@ static enum status reader_once(struct frame *frame, bool *handled, enum exit_cod
     *code = EXIT_DONE;
     if (command == NULL)
         return ST_OK;
+    if (strcmp(command->name, "export") == 0)
+        return reader_write_export(frame, fault);
     bool page = strcmp(command->name, "page") == 0;
     buffer_init(&out, page ? PAGE_BYTES_MAX : TOKEN_BYTES_MAX);
     enum status status = page ? reader_page(frame, &out, fault) : reader_token(frame, &out, fault);

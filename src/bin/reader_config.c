@@ -92,6 +92,14 @@ static const struct option_row page_rows[] = {
     {.name = "contract", .argument = "live|boundary", .help = "which promise (live)"},
 };
 
+static const struct option_row export_rows[] = {
+    {.name = "feed", .argument = "NAME", .help = "the feed (notifications)"},
+    {.name = "workspace", .argument = "ID", .help = "the workspace, where the feed has one"},
+    {.name = "user", .argument = "ID", .help = "whose export"},
+    {.name = "format", .argument = "ndjson|csv", .help = "(ndjson)"},
+    {.letter = 'o', .name = "output", .argument = "FILE", .help = "written as FILE.part, then renamed"},
+};
+
 static const struct option_row token_rows[] = {
     {.name = "sub", .argument = "ID", .help = "the user the token is for"},
     {.name = "ttl", .argument = "DURATION", .help = "its life (1h)"},
@@ -99,6 +107,10 @@ static const struct option_row token_rows[] = {
 
 static const struct option_command commands[] = {
     {.name = "page", .help = "print one page as JSON", .rows = page_rows, .row_count = KEY_COUNT(page_rows)},
+    {.name = "export",
+     .help = "write a whole feed, as it stands at one instant, to a file",
+     .rows = export_rows,
+     .row_count = KEY_COUNT(export_rows)},
     {.name = "token",
      .help = "print a development token",
      .rows = token_rows,

@@ -8,10 +8,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "feed/export_text.h"
 #include "feed/exports.h"
 #include "feed/reply.h"
-#include "wire/csv.h"
-#include "wire/json_out.h"
 
 /* A row of CSV may be twice as long as its JSON. */
 enum { PENDING_BYTES_MAX = 2 * REPLY_BYTES_MAX, TRIES_MAX = 2, NAME_MAX_BYTES = 160, REQUEST_ID_MAX = 32 };
@@ -20,11 +19,10 @@ struct download {
     struct serve *serve;
     struct asked *asked;        /* whose statement goes out again, range by range */
     struct http_stream *stream; /* NULL: gone */
-    const struct source *source;
-    bool csv, under_way, whole; /* a statement is under way; all that there is stands in pending */
-    int64_t rows;               /* of the export */
-    struct buffer pending;
-    size_t written; /* of it */
+    bool under_way;             /* a statement is */
+    struct export_text text;
+    struct buffer pending; /* of it: what is not taken yet */
+    size_t written;        /* of pending */
     char request_id[REQUEST_ID_MAX];
 };
 
@@ -56,84 +54,6 @@ void download_cut(struct serve *serve, struct asked *asked, const char *code)
     download_end(d);
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------------- */
-
-static bool download_is_number(const void *context, struct span name)
-{
-    const struct source *source = context;
-    for (size_t i = 0; i < source->column_count; i++)
-        if (span_is(name, source->columns[i].name))
-            return source->columns[i].type == SOURCE_BIGINT || source->columns[i].type == SOURCE_NUMERIC;
-    return false;
-}
-
-/* A row's JSON is one line: a line end in it can only stand between the tokens of a producer's `data`. */
-static void download_add_line(struct buffer *out, struct span row)
-{
-    size_t from = out->bytes;
-    buffer_add_span(out, row);
-    for (size_t i = from; i < out->bytes; i++)
-        if (out->at[i] == '\n' || out->at[i] == '\r')
-            out->at[i] = ' ';
-    buffer_add_byte(out, '\n');
-}
-
-static void download_add_names(struct buffer *out, const struct source *source)
-{
-    for (size_t i = 0; i < source->column_count; i++) {
-        if (i > 0)
-            buffer_add_byte(out, ',');
-        csv_write_text(out, span_of(source->columns[i].name));
-    }
-    buffer_add_text(out, "\r\n");
-}
-
-/* The names the rows have: a feed's columns may have changed since. */
-static enum status download_add_header(struct download *d, const struct db_result *result,
-                                       struct fault *fault)
-{
-    int64_t ordinal = 0;
-    if (export_row_count(result) > 0)
-        return csv_write_header(&d->pending, export_row(result, 0, &ordinal), fault);
-    download_add_names(&d->pending, d->source);
-    return ST_OK;
-}
-
-static enum status download_add_rows(struct download *d, const struct db_result *result, struct fault *fault)
-{
-    const struct csv_numbers numbers = {download_is_number, d->source};
-    int64_t *after = &d->asked->export.range.after;
-    enum status status = ST_OK;
-    int count = export_row_count(result);
-    if (d->csv && *after == 0)
-        status = download_add_header(d, result, fault);
-    for (int i = 0; status == ST_OK && i < count; i++) {
-        int64_t ordinal = 0;
-        struct span row = export_row(result, i, &ordinal);
-        if (ordinal != *after + 1) {
-            fault_set(fault, "hole", "rows of the export are missing");
-            return ST_STOP;
-        }
-        *after = ordinal;
-        if (d->csv)
-            status = csv_write_row(&d->pending, row, &numbers, fault);
-        else
-            download_add_line(&d->pending, row);
-    }
-    if (status == ST_OK && ((count == 0 && *after < d->rows) || d->pending.failed)) {
-        fault_set(fault, "hole", "rows of the export are missing");
-        status = ST_STOP;
-    }
-    return status;
-}
-
-static void download_add_end(struct download *d)
-{
-    d->whole = d->asked->export.range.after >= d->rows;
-    if (d->whole && !d->csv)
-        buffer_printf(&d->pending, "{\"_end\":{\"rows\":%lld}}\n", (long long)d->rows);
-}
-
 /* ---- the stream ---------------------------------------------------------------------------------------- */
 
 /* Gives out what there is room for; asks for the next range when all was. d may be gone afterwards. */
@@ -146,7 +66,7 @@ static void download_pump(struct download *d)
         if (taken < piece.bytes)
             return; /* download_room */
     }
-    if (d->whole) {
+    if (export_text_is_whole(&d->text)) {
         http_stream_end(d->stream);
         download_end(d);
         return;
@@ -181,12 +101,12 @@ static void download_take(struct download *d, const struct db_result *result)
     d->written = 0;
     enum status status = exports_judge_rows(d->asked->feeds, result, &export, &fault);
     if (status == ST_OK)
-        status = download_add_rows(d, result, &fault);
+        status = export_text_add(&d->text, result, &d->pending, &fault);
     if (status != ST_OK) {
         download_cut(d->serve, d->asked, fault.code);
         return;
     }
-    download_add_end(d);
+    d->asked->export.range.after = d->text.after;
     download_pump(d);
 }
 
@@ -216,9 +136,10 @@ static struct download *download_new(struct serve *serve, struct asked *asked, c
     export_open(result, 0, &asker, &export);
     *d = (struct download){.serve = serve,
                            .asked = asked,
-                           .source = feeds_find_served(asked->feeds, export.feed)->source,
-                           .csv = span_is(export.format, "csv"),
-                           .rows = export.rows};
+                           .text = {.source = feeds_find_served(asked->feeds, export.feed)->source,
+                                    .csv = span_is(export.format, "csv"),
+                                    .rows = export.rows,
+                                    .after = asked->export.range.after}};
     buffer_init(&d->pending, PENDING_BYTES_MAX);
     snprintf(d->request_id, sizeof d->request_id, "%s", http_request_id(asked->request));
     asked->download = d;
@@ -239,15 +160,15 @@ void download_begin(struct serve *serve, struct asked *asked, const struct db_re
         return;
     }
     uuid_format(asked->export.of.id, id);
-    snprintf(disposition, sizeof disposition, "attachment; filename=\"%s-%s.%s\"", d->source->name, id,
-             d->csv ? "csv" : "ndjson");
+    snprintf(disposition, sizeof disposition, "attachment; filename=\"%s-%s.%s\"", d->text.source->name, id,
+             d->text.csv ? "csv" : "ndjson");
     const struct http_field fields[] = {{"Cache-Control", "private, no-store"},
                                         {"Vary", "Authorization"},
                                         {"Content-Disposition", disposition}};
     const char *csv = asked->export.range.after == 0 ? "text/csv; charset=utf-8; header=present"
                                                      : "text/csv; charset=utf-8; header=absent";
     const struct http_reply reply = {.status = 200,
-                                     .content_type = d->csv ? csv : "application/x-ndjson",
+                                     .content_type = d->text.csv ? csv : "application/x-ndjson",
                                      .fields = fields,
                                      .field_count = sizeof fields / sizeof fields[0]};
     const struct http_stream_handler handler = {.room = download_room, .gone = download_gone, .context = d};

@@ -6,11 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "feed/export_text.h"
 #include "wire/fingerprint.h"
 #include "wire/json_out.h"
 
 /* One page of an export: fewer entries rather than an answer too large. */
-enum { PAGES_BYTES_MAX = 4 * 1024 * 1024, ROWS_COUNT = 500, ROWS_BYTES = 128 * 1024 };
+enum { PAGES_BYTES_MAX = 4 * 1024 * 1024 };
 
 static enum status exports_refuse(struct fault *fault, const char *code, const char *detail)
 {
@@ -33,9 +34,7 @@ static bool exports_has_role(const struct source *source, struct span role)
     return source->role_count == 0 || i < source->role_count;
 }
 
-/* Whether the asker may read the feed. */
-static enum status exports_judge(const struct source *source, const struct export_asker *asker,
-                                 struct fault *fault)
+enum status exports_judge(const struct source *source, const struct export_asker *asker, struct fault *fault)
 {
     if (source->auth != SOURCE_MEMBER)
         return ST_OK;
@@ -110,7 +109,7 @@ enum status exports_rows(struct asked *asked, const struct parameters_input *inp
     static const char *const names[] = {"after"};
     struct span values[1] = {{NULL, 0}};
     exports_begin(asked, input);
-    asked->export.range = (struct export_range){.rows_max = ROWS_COUNT, .bytes_max = ROWS_BYTES};
+    asked->export.range = (struct export_range){.rows_max = EXPORT_TEXT_ROWS, .bytes_max = EXPORT_TEXT_BYTES};
     enum status status = parameters_named(input, names, 1, values, fault);
     if (status != ST_OK || values[0].at == NULL)
         return status;

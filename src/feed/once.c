@@ -10,26 +10,36 @@
 #include "feed/parameters.h"
 #include "feed/reply.h"
 #include "feed/routes.h"
+#include "once.h"
 #include "store/page.h"
 #include "store/schema.h"
 
 #include "base/utf8.h"
 
-static enum status once_usage(struct fault *fault, const char *field, const char *detail)
+enum status once_usage(struct fault *fault, const char *field, const char *detail)
 {
     fault_set(fault, "usage", "%s", detail);
     fault_set_field(fault, field);
     return ST_REJECT;
 }
 
-/* One page on its way. */
-struct once {
-    const struct feed_setup *setup;
-    struct feeds feeds;
-    const struct feeds_entry *feed; /* the one asked for */
-    struct keys keys;
-    struct db *db; /* NULL: not connected */
-};
+struct once *once_new(const struct feed_setup *setup, struct fault *fault)
+{
+    struct once *once = calloc(1, sizeof *once);
+    if (once == NULL)
+        fault_set(fault, "memory", "no memory for a one-shot");
+    else
+        once->setup = setup;
+    return once;
+}
+
+void once_free(struct once *once)
+{
+    db_close(once->db);
+    feeds_done(&once->feeds);
+    keys_wipe(&once->keys);
+    free(once);
+}
 
 static enum status once_write(const struct once *once, const struct ask *ask, const struct db_result *result,
                               struct buffer *out, struct fault *fault)
@@ -53,15 +63,16 @@ static enum status once_write(const struct once *once, const struct ask *ask, co
     return ST_OK;
 }
 
-static enum status once_connect(struct once *once, struct fault *fault)
+enum status once_connect(struct once *once, struct fault *fault)
 {
     const struct feed_setup *setup = once->setup;
     struct db_settings settings = {
         .uri = setup->database_uri,
-        .application_name = "belfry-reader page",
+        .application_name = "belfry-reader once",
         .role = DB_ROLE_READER,
         .prepared_statements = setup->prepared_statements,
         .statement_timeout_max_ms = (int)setup->http->statement_timeout_ms,
+        .answer_timeout_ms = once->answer_timeout_ms,
         .clock = &setup->clock,
     };
     enum status status = db_open(&settings, &once->db, fault);
@@ -78,7 +89,7 @@ static enum status once_read(struct once *once, const struct page_query *query, 
     return status == ST_REJECT ? ST_STOP : status;
 }
 
-static enum status once_find(struct once *once, struct span name, struct fault *fault)
+enum status once_find(struct once *once, struct span name, struct fault *fault)
 {
     int64_t settle_max_ms = once->setup->http->settle_max_ms;
     enum status status = feeds_init(&once->feeds, &once->setup->settings->feeds, settle_max_ms, fault);
@@ -96,8 +107,7 @@ static enum status once_find(struct once *once, struct span name, struct fault *
     return status == ST_REJECT ? ST_STOP : status;
 }
 
-/* What the feed needs of --workspace and --user, and nothing else of them. */
-static enum status once_scope(const struct source *source, const struct feed_once *asked, struct fault *fault)
+enum status once_scope(const struct source *source, const struct feed_once *asked, struct fault *fault)
 {
     if (source->workspace == NULL && asked->workspace.at != NULL)
         return once_usage(fault, "workspace", "this feed has no workspace: leave --workspace out");
@@ -138,12 +148,9 @@ static enum status once_answer(struct once *once, const struct feed_once *asked,
 enum status feed_page(const struct feed_setup *setup, const struct feed_once *asked, struct buffer *out,
                       struct fault *fault)
 {
-    struct once *once = calloc(1, sizeof *once);
-    if (once == NULL) {
-        fault_set(fault, "memory", "no memory for the page");
+    struct once *once = once_new(setup, fault);
+    if (once == NULL)
         return ST_FATAL;
-    }
-    once->setup = setup;
     enum status status = once_find(once, asked->feed, fault);
     if (status == ST_OK)
         status = once_scope(once->feed->source, asked, fault);
@@ -151,10 +158,7 @@ enum status feed_page(const struct feed_setup *setup, const struct feed_once *as
         status = keys_load(setup->settings, &once->keys, fault);
     if (status == ST_OK)
         status = once_answer(once, asked, out, fault);
-    db_close(once->db);
-    feeds_done(&once->feeds);
-    keys_wipe(&once->keys);
-    free(once);
+    once_free(once);
     return status;
 }
 

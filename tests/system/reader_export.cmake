@@ -4,6 +4,7 @@ target_link_libraries(belfry_reader_export PRIVATE belfry_flags belfry_test_flag
 belfry_program(system_reader_exports SOURCES reader_exports_test.c LINK belfry_reader_export)
 add_dependencies(system_reader_exports belfry-reader)
 belfry_system(reader_1_exports system_reader_exports reader/exports 90)
+belfry_system(reader_1_export_once system_reader_exports reader/export_once 60)
 belfry_program(system_reader_export_cases SOURCES reader_export_cases_test.c LINK belfry_reader_export)
 foreach(case exp_01 exp_03 rdr_07)
     belfry_system(reader_5_${case} system_reader_export_cases cases/${case} 90)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "reader_export.h"
 
@@ -216,5 +217,69 @@ Test(reader, exports)
     stopped(&c);
     cr_expect_eq(child_metric(c.reader, "belfry_exports_total{state=\"ready\"}"), 2);
     cr_expect_eq(child_metric(c.reader, "belfry_exports_total{state=\"queued\"}"), 4);
+    client_close(&c);
+}
+
+/* ---- once ---------------------------------------------------------------------------------------------- */
+
+static int once(struct client *c, const char *const *flags, char *output)
+{
+    const char *argv[16] = {"export", "-F", c->ini};
+    size_t count = 3;
+    while (*flags != NULL)
+        argv[count++] = *flags++;
+    return world_run(&c->w, "src/bin/belfry-reader", argv, output, 512);
+}
+
+static bool there(const struct client *c, const char *name, char *path)
+{
+    snprintf(path, WORLD_PATH_MAX, "%s/%s", c->w.folder, name);
+    return access(path, F_OK) == 0;
+}
+
+static void same_as_rows(struct client *c, const char *path, const char *body)
+{
+    static char text[64 * 1024];
+    char id[EXPORT_ID];
+    struct world_reply reply;
+    FILE *file = fopen(path, "r");
+    cr_assert_not_null(file, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    export_make(c, body, id);
+    export_rows(c, id, "", &reply);
+    cr_expect_str_eq(text, reply.body);
+    printf("export_once: %zu bytes, as /rows gives them\n", reply.body_bytes);
+    world_reply_done(&reply);
+}
+
+Test(reader, export_once)
+{
+    static struct client c;
+    char path[WORLD_PATH_MAX], part[WORLD_PATH_MAX], output[512];
+    client_open(&c, "export_once");
+    put_rows(&c, "u1", 30, "2026-03-21T09:00:00Z");
+    (void)there(&c, "out", path);
+    const char *const good[] = {"--workspace", "w", "--user", "u1", "-o", path, NULL};
+    const char *const csv[] = {"--workspace", "w", "--user", "u1", "--format", "csv", "-o", path, NULL};
+    const char *const stranger[] = {"--workspace", "w", "--user", "stranger", "-o", path, NULL};
+    const char *const usage[][8] = {{"--workspace", "w", "--user", "u1", NULL},
+                                    {"--workspace", "w", "--user", "u1", "--format", "xml", "-o", path},
+                                    {"--user", "u1", "-o", path, NULL},
+                                    {"--workspace", "w", "-o", path, NULL},
+                                    {"--feed", "none", "--workspace", "w", "-o", path, NULL}};
+    for (size_t i = 0; i < sizeof usage / sizeof usage[0]; i++) {
+        const char *flags[9] = {NULL};
+        memcpy(flags, usage[i], sizeof usage[i]);
+        cr_expect_eq(once(&c, flags, output), 2, "%zu: %s", i, output);
+    }
+    cr_expect_eq(once(&c, stranger, output), 1);
+    cr_expect(!there(&c, "out", path) && !there(&c, "out.part", part), "nothing is left");
+    cr_assert_eq(once(&c, good, output), 0, "%s", output);
+    cr_expect(there(&c, "out", path) && !there(&c, "out.part", part));
+    same_as_rows(&c, path, "{}");
+    cr_assert_eq(once(&c, csv, output), 0, "%s", output);
+    same_as_rows(&c, path, "{\"format\":\"csv\"}");
+    cr_expect_eq(world_count(&c.w, "SELECT count(*) FROM exports WHERE error = 'deleted'"), 2);
     client_close(&c);
 }
