@@ -230,7 +230,9 @@ enum status exports_normalise(const struct page_query *query, struct exports_ask
 /* Idempotency-Key: 1 to HTTP_IDEMPOTENCY_KEY_MAX visible ASCII characters. */
 static enum status exports_key(struct span key, struct fault *fault)
 {
-    bool fits = key.at == NULL || (key.bytes > 0 && key.bytes <= HTTP_IDEMPOTENCY_KEY_MAX);
+    if (key.at == NULL)
+        return ST_OK;
+    bool fits = key.bytes > 0 && key.bytes <= HTTP_IDEMPOTENCY_KEY_MAX;
     for (size_t i = 0; fits && i < key.bytes; i++)
         fits = key.at[i] > ' ' && key.at[i] <= '~';
     if (fits)
@@ -257,8 +259,10 @@ enum status exports_order(struct asked *asked, const struct parameters_input *in
         status = export_body_parse(input->body, &body, fault);
     if (status == ST_OK)
         status = exports_filters(asked->feed, &body, &query, fault);
+    if (status != ST_OK)
+        return status;
     ask->format = body.format;
-    return status == ST_OK ? exports_normalise(&query, ask, fault) : status;
+    return exports_normalise(&query, ask, fault);
 }
 
 /* ---- what is sent -------------------------------------------------------------------------------------- */
@@ -395,7 +399,7 @@ enum status exports_list_write(const struct asked *asked, const struct db_result
 {
     (void)keys;
     struct buffer *out = answer->body;
-    struct export_asker asker;
+    struct export_asker asker = {.member = false};
     struct export export;
     size_t shown = 0;
     buffer_add_text(out, "{\"items\":[");

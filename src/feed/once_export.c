@@ -10,7 +10,7 @@
 #include "io/crypto.h"
 #include "once.h"
 
-enum { WAIT_MS = 1000, ANSWER_GRACE_MS = 5000 };
+enum { WAIT_MS = 1000, ANSWER_GRACE_MS = 5000, PIECE_BYTES_MAX = 2 * REPLY_BYTES_MAX };
 
 /* One export on its way. */
 struct once_export {
@@ -160,7 +160,7 @@ static enum status once_export(struct once *once, const struct feed_once *asked,
                                         once->setup->settings->exports.timeout_ms + EXPORTER_LEASE_MARGIN_MS,
                                     .life_ms = once->setup->settings->exports.keep_ms};
     crypto_random(&e.lease.owner, sizeof e.lease.owner);
-    buffer_init(&e.piece, 2 * REPLY_BYTES_MAX);
+    buffer_init(&e.piece, PIECE_BYTES_MAX);
     enum status status = exports_normalise(&query, &e.ask, fault);
     if (status == ST_OK && once->db == NULL)
         status = once_connect(once, fault);

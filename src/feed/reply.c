@@ -209,7 +209,8 @@ int reply_refuse(struct http_request *request, const struct fault *fault)
         fields[count++] = (struct http_field){"Allow", fault->field};
     if (code->status == 503 || code->status == 429 || strcmp(code->code, "export_not_ready") == 0) {
         bool said = fault->field[0] >= '1' && fault->field[0] <= '9' && strlen(fault->field) < 8;
-        snprintf(retry_after, sizeof retry_after, "%d", said ? atoi(fault->field) : REPLY_RETRY_AFTER_S);
+        snprintf(retry_after, sizeof retry_after, "%d",
+                 said ? (int)strtol(fault->field, NULL, 10) : REPLY_RETRY_AFTER_S);
         fields[count++] = (struct http_field){"Retry-After", retry_after};
     }
     http_request_refuse(request, &(struct http_problem){

@@ -163,7 +163,8 @@ void csv_write_plain(struct buffer *out, struct span text)
 
 void csv_write_text(struct buffer *out, struct span text)
 {
-    csv_write_cell(out, text, text.bytes > 0 && memchr("=+-@\t\r'", text.at[0], 7) != NULL);
+    static const char guarded[] = {'=', '+', '-', '@', '\t', '\r', '\''};
+    csv_write_cell(out, text, text.bytes > 0 && memchr(guarded, text.at[0], sizeof guarded) != NULL);
 }
 
 /* A value, taken from its first byte on. */

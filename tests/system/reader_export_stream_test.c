@@ -61,6 +61,21 @@ static void cut_by_a_membership(struct client *c, const char *id)
     download_close(&d);
 }
 
+/* In turns: one that takes nothing for half a minute is cut. */
+static void finish_all(struct download *slow)
+{
+    bool ended[SLOW] = {false};
+    for (size_t left = SLOW; left > 0;)
+        for (size_t i = 0; i < SLOW; i++) {
+            if (ended[i] || !download_take(&slow[i], slow[i].raw_bytes + SOME_BYTES))
+                continue;
+            ended[i] = true;
+            left--;
+        }
+    for (size_t i = 0; i < SLOW; i++)
+        download_finish(&slow[i]);
+}
+
 Test(reader, export_stream)
 {
     static struct client c;
@@ -79,8 +94,8 @@ Test(reader, export_stream)
         most_kib = kib > most_kib ? kib : most_kib;
     }
     json_decref(client_page(&c, "limit=1"));
+    finish_all(slow);
     for (size_t i = 0; i < SLOW; i++) {
-        download_finish(&slow[i]);
         cr_expect(slow[i].whole && lines_of(slow[i].body) == ROWS + 1, "%lld lines",
                   (long long)lines_of(slow[i].body));
         cr_expect_gt(slow[i].bytes, (size_t)ROWS * ROW_BYTES);
@@ -89,7 +104,9 @@ Test(reader, export_stream)
     printf("export_stream: %d slow clients of %zu KiB each: resident %lld KiB before, %lld at most, %lld "
            "after\n",
            SLOW, slow[0].bytes / 1024, (long long)before_kib, (long long)most_kib, (long long)after_kib);
+#ifndef __SANITIZE_ADDRESS__ /* it keeps freed memory for a while, on purpose */
     cr_expect_lt(most_kib - before_kib, SLOW * 1024, "a megabyte each at most");
+#endif
     for (size_t i = 0; i < SLOW; i++)
         download_close(&slow[i]);
     cut_by_a_membership(&c, id);
