@@ -194,16 +194,16 @@ static json_t *openapi_page(const struct openapi_feed *feed, json_t *schemas)
 static bool openapi_add(const struct openapi_feed *feed, json_t *paths, json_t *schemas)
 {
     char name[PATH_MAX];
+    const char *below = feed->scoped ? "/v1/workspaces/{workspace}" : "/v1";
     int failed = 0;
     json_t *model = json_object_get(json_object_get(paths, MODEL_PATH), "get");
     json_t *order = json_object_get(json_object_get(paths, MODEL_ORDER), "post");
-    snprintf(name, sizeof name, "%s/feeds/%s", feed->scoped ? "/v1/workspaces/{workspace}" : "/v1",
-             feed->name);
+    snprintf(name, sizeof name, "%s/feeds/%s", below, feed->name);
     failed |= json_object_set_new(paths, name, openapi_path(feed, model, false));
     if (feed->path != NULL)
         failed |= json_object_set_new(paths, feed->path, openapi_path(feed, model, true));
     if (!feed->open) {
-        strcat(name, "/exports");
+        snprintf(name, sizeof name, "%s/feeds/%s/exports", below, feed->name);
         failed |= json_object_set_new(paths, name, openapi_order(feed, order));
         snprintf(name, sizeof name, "%s_order", feed->name);
         failed |= json_object_set_new(schemas, name, openapi_order_schema(feed));
