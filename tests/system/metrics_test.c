@@ -118,6 +118,10 @@ static const struct wanted reader_wants[] = {
     {"belfry_read_stage_in_flight{stage=\"page\"}", 0},
     {"belfry_read_oldest_waiting_seconds", 0},
     {"belfry_page_items_total", 0},
+    {"belfry_exports_total{state=\"ready\"}", 0},
+    {"belfry_export_rows_total", 0},
+    {"belfry_export_stage_seconds_count{stage=\"fill\"}", 0},
+    {"belfry_exports_oldest_queued_seconds", 0},
     {"belfry_postgres_reconnects_total", SOME},
 };
 
