@@ -147,8 +147,9 @@ MUST_USE enum status config_load(struct config *config, const struct config_inpu
 MUST_USE enum status config_require(const struct config *config, const char *section, const char *key,
                                     struct fault *fault);
 
-/* For a check made after the load: puts where the value of fault->field ("section.key") came from, file and
- * line, before the text. A default says nothing. Keeps code and field. */
+/* For a check made after the load: puts where the value of fault->field ("section.key", "feed.NAME.key") came
+ * from, file and line, before the text; a key that [feed.NAME] leaves out came from its head. A default says
+ * nothing. Keeps code and field. */
 void config_blame(const struct config *config, struct fault *fault);
 
 /* The parser alone: calls visit for each section head (key NULL) and each pair, spans into text.

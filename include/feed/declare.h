@@ -29,7 +29,7 @@ struct declared {
 };
 
 /* Everything is copied into the arena (of DECLARE_ARENA_BYTES_MAX). ST_REJECT "config", field
- * "feed.NAME.key", text with the line of the file. ST_FATAL: no memory. */
+ * "feed.NAME.key"; config_blame knows its line. ST_FATAL: no memory. */
 MUST_USE enum status declare_feeds(const struct config_named *sections, struct arena *arena,
                                    struct declared *declared, struct fault *fault);
 

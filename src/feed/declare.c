@@ -38,27 +38,23 @@ static const char *const key_names[KEYS] = {
 struct reading {
     const struct config_pairs *section;
     const char *values[KEYS]; /* NULL: not given */
-    int lines[KEYS];
     struct arena *arena;
     struct source_declaration *made;
     const struct declared *before; /* the sections read so far */
 };
 
-/* Nobody but the file gives a feed, so its line is where to look. key KEYS: the section as a whole. */
+/* config_blame puts the place before it. key KEYS: the section as a whole. */
 #define REFUSE(reading, key, fault, ...) declare_refuse(reading, key, fault, __VA_ARGS__)
 __attribute__((format(printf, 4, 5))) static enum status
 declare_refuse(const struct reading *reading, enum key key, struct fault *fault, const char *format, ...)
 {
     char text[FAULT_TEXT_MAX], field[FAULT_FIELD_MAX];
     const char *feed = reading->section->name, *name = key < KEYS ? key_names[key] : "";
-    bool given = key < KEYS && reading->values[key] != NULL;
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fault_set(fault, "config", "line %d: [feed.%s]%s%s: %.600s",
-              given ? reading->lines[key] : reading->section->line, feed, name[0] == '\0' ? "" : " ", name,
-              text);
+    fault_set(fault, "config", "[feed.%s]%s%s: %.600s", feed, name[0] == '\0' ? "" : " ", name, text);
     snprintf(field, sizeof field, "feed.%s%s%s", feed, name[0] == '\0' ? "" : ".", name);
     fault_set_field(fault, field);
     return ST_REJECT;
@@ -123,7 +119,6 @@ static enum status declare_find_keys(struct reading *reading, struct fault *faul
         if (pair->value[0] == '\0')
             continue; /* as everywhere: empty is not given */
         reading->values[key] = pair->value;
-        reading->lines[key] = pair->line;
     }
     return ST_OK;
 }

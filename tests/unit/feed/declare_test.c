@@ -40,6 +40,8 @@ static void read_text(struct read *read, const char *text)
     remove(path);
     arena_init(&read->arena, DECLARE_ARENA_BYTES_MAX);
     read->status = declare_feeds(&settings.feeds, &read->arena, &read->declared, &read->fault);
+    if (read->status != ST_OK)
+        config_blame(&read->config, &read->fault);
     config_done(&read->config); /* everything is a copy */
 }
 
@@ -104,14 +106,14 @@ Test(declare, each_refusal_names_its_key)
         const char *text, *field, *says;
     } rows[] = {
         {"[feed.notifications]\n", "feed.notifications",
-         "line 1: [feed.notifications]: notifications is the built-in"},
+         ":1: [feed.notifications]: notifications is the built-in"},
         {"[feed.Big]\n", "feed.Big", "1 to 63 of a-z, 0-9, _ and -"},
         {"[feed.a.b]\n", "feed.a.b", "1 to 63"},
         {OPEN "colums = x\n", "feed.f", "unknown key \"colums\" in line 5; did you mean columns?"},
         {OPEN "limit = 3\n", "feed.f", "unknown key \"limit\""},
-        {"[feed.f]\ncolumns = id\n", "feed.f.relation", "line 1: [feed.f] relation: must be given"},
+        {"[feed.f]\ncolumns = id\n", "feed.f.relation", ":1: [feed.f] relation: must be given"},
         {"[feed.f]\nrelation = a.b.c\n", "feed.f.relation",
-         "line 2: [feed.f] relation: takes table or schema.table"},
+         ":2: [feed.f] relation: takes table or schema.table"},
         {"[feed.f]\nrelation = \"T\"\n", "feed.f.relation", "no quotes"},
         {"[feed.f]\nrelation = t; DROP TABLE t\n", "feed.f.relation", "takes table"},
         {"[feed.f]\nrelation = .t\n", "feed.f.relation", "takes table"},
@@ -147,9 +149,8 @@ Test(declare, each_refusal_names_its_key)
         {OPEN "path = /openapi.json\n", "feed.f.path", "the reader's own"},
         {OPEN "path = /p\nworkspace_column = w\n", "feed.f.path", "no place for the workspace"},
         {OPEN "path = /p\n[feed.g]\nrelation = t\ncolumns = id created_at\nauth = none\npath = /p\n",
-         "feed.g.path", "line 10: [feed.g] path: /p is the path of [feed.f] already"},
-        {GOOD, "feed.f.auth",
-         "line 1: [feed.f] auth: member (the default) asks for membership of a workspace"},
+         "feed.g.path", ":10: [feed.g] path: /p is the path of [feed.f] already"},
+        {GOOD, "feed.f.auth", ":1: [feed.f] auth: member (the default) asks for membership of a workspace"},
         {GOOD "auth = member\n", "feed.f.auth", "give workspace_column"},
         {GOOD "auth = everybody\n", "feed.f.auth", "takes one of member, user, none"},
         {OPEN "user_column = u\n", "feed.f.user_column", "nobody is known to be the user"},
