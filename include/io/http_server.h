@@ -165,7 +165,8 @@ const char *http_request_id(const struct http_request *request);
  * connection is cut. */
 void http_request_reply(struct http_request *request, const struct http_reply *reply);
 /* The house's error answer: RFC 9457 problem+json, "type":"about:blank", title from the status, status, code,
- * detail, request_id, and one more text member when name is not NULL; fields are added to the reply. */
+ * detail, request_id, and one more text member when name is not NULL; fields are added to the reply,
+ * Cache-Control: private, no-store where there are none. */
 struct http_problem {
     int status;
     const char *code, *detail;

@@ -457,7 +457,10 @@ static void serve_failed(struct serve *serve, struct asked *asked, enum status s
     } else if (status == ST_RETRY || status == ST_STOP) {
         log_fault(LOG_WARN, "READ-FAILED", "a page could not be read", status, fault,
                   log_text("request_id", http_request_id(asked->request)));
-        serve_drop_unavailable(serve, asked);
+        if (status == ST_RETRY)
+            serve_drop_unavailable(serve, asked);
+        else /* the table is gone, or the right to look: the database is there */
+            serve_drop(serve, asked, "unavailable", "This cannot be read just now.");
     } else {
         log_fault(LOG_ERROR, "READ-INTERNAL", "the database refused a page", status, fault,
                   log_text("request_id", http_request_id(asked->request)));

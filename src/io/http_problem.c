@@ -77,11 +77,13 @@ void http_request_refuse(struct http_request *request, const struct http_problem
         add_member(&out, problem->name, value);
     add_member(&out, "request_id", span_of(request->id));
     buffer_add_byte(&out, '}');
+    /* 404, 405, 410 and 414 are answers that a cache may keep unless it is told. */
+    static const struct http_field unshared = {"Cache-Control", "private, no-store"};
     const struct http_reply reply = {.status = problem->status,
                                      .content_type = "application/problem+json",
                                      .body = buffer_span(&out),
-                                     .fields = problem->fields,
-                                     .field_count = problem->field_count};
+                                     .fields = problem->fields == NULL ? &unshared : problem->fields,
+                                     .field_count = problem->fields == NULL ? 1 : problem->field_count};
     http_request_reply(request, &reply);
     buffer_done(&out);
 }

@@ -270,6 +270,12 @@ Test(reader, declared_refused)
     cr_expect_eq(page_count(page), 1);
     cr_expect(json_is_false(json_object_get(page, "gapless")), "nothing stamps it");
     json_decref(page);
+    /* A right taken away later: 503, never an empty page; given back, it goes on by itself. */
+    world_exec(&c.w, "REVOKE SELECT ON posts FROM belfry_reader");
+    client_refused(&c, "/posts", 503, "unavailable");
+    cr_expect(child_log_has(c.reader, "permission denied for table posts"), "says why");
+    world_exec(&c.w, "GRANT SELECT ON posts TO belfry_reader");
+    json_decref(get_page(&c, "/posts", ""));
     client_close(&c);
 }
 

@@ -130,6 +130,7 @@ static void check_bounds(struct client *c)
     snprintf(url, sizeof url, "%s/%s", c->base, long_target);
     world_http("GET", url, NULL, NULL, &reply);
     cr_expect_eq(reply.status, 414, "%ld", reply.status);
+    cr_expect_not_null(strstr(reply.headers, "Cache-Control: private, no-store"), "%s", reply.headers);
     world_reply_done(&reply);
     memset(long_field, 'a', sizeof long_field - 1);
     memcpy(long_field, "X-Long: ", 8);
