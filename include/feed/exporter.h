@@ -25,7 +25,7 @@ struct exporter {
     struct links links; /* one connection */
     struct export_lease lease;
     enum exporter_step step;
-    bool leaving;
+    bool leaving, fit; /* fit: as of the last pump */
     int64_t look_at_ms, since_ms;
     /* What it has: */
     struct uuid id;

@@ -67,7 +67,7 @@ int exporter_wait_ms(const struct exporter *exporter)
     int64_t look_ms = exporter->look_at_ms - clock_monotonic_ms(&exporter->clock);
     if (exporter->step != EXPORTER_IDLE)
         return wait_ms < TICK_MS ? wait_ms : TICK_MS;
-    if (links_up(&exporter->links) == 0 || look_ms > wait_ms)
+    if (links_up(&exporter->links) == 0 || !exporter->fit || exporter->leaving || look_ms > wait_ms)
         return wait_ms;
     return look_ms < 0 ? 0 : (int)look_ms;
 }
@@ -234,6 +234,7 @@ static void exporter_answer(struct exporter *exporter, const struct db_answer *a
 void exporter_pump(struct exporter *exporter, const struct pollfd *fds, bool fit)
 {
     struct db_answer answer;
+    exporter->fit = fit;
     links_pump(&exporter->links, fds);
     while (links_take(&exporter->links, &answer)) {
         exporter_answer(exporter, &answer);

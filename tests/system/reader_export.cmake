@@ -14,3 +14,5 @@ belfry_program(system_reader_export_stream SOURCES reader_export_stream_test.c L
 foreach(test export_stream export_kill)
     belfry_system(reader_1_${test} system_reader_export_stream reader/${test} 120)
 endforeach()
+belfry_program(system_reader_export_feeds SOURCES reader_export_feeds_test.c LINK belfry_reader_export)
+belfry_system(reader_1_export_feeds system_reader_export_feeds reader/export_feeds 60)
