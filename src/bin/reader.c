@@ -72,10 +72,14 @@ static enum status reader_print(struct buffer *out, struct fault *fault)
     return ST_STOP;
 }
 
-/* A script wants the code that HTTP would give: it goes before the sentence. */
-static void reader_name_code(struct fault *fault)
+/* A script wants the code that HTTP would give: it goes before the sentence. A person wants the line. */
+static void reader_name_code(const struct frame *frame, struct fault *fault)
 {
     char text[FAULT_TEXT_MAX];
+    if (strcmp(fault->code, "config") == 0) {
+        config_blame(frame->config, fault);
+        return;
+    }
     snprintf(text, sizeof text, "%s: %.*s", fault->code, (int)(FAULT_TEXT_MAX - FAULT_CODE_MAX - 3),
              fault->text);
     memcpy(fault->text, text, sizeof text);
@@ -107,7 +111,7 @@ static enum status reader_page(const struct frame *frame, struct buffer *out, st
     reader_setup(frame, &setup);
     status = feed_page(&setup, &once, out, fault);
     if (status != ST_OK)
-        reader_name_code(fault);
+        reader_name_code(frame, fault);
     return status;
 }
 
@@ -151,7 +155,7 @@ static enum status reader_write_export(const struct frame *frame, struct fault *
     reader_setup(frame, &setup);
     enum status status = reader_export(frame, &setup, fault);
     if (status != ST_OK)
-        reader_name_code(fault);
+        reader_name_code(frame, fault);
     if (status == ST_REJECT)
         fault->exit_code = EXIT_USAGE;
     return status;

@@ -246,7 +246,10 @@ Test(reader, declared_refused)
                    "--check-config", last),
         2, "without a database");
     printf("--check-config: %s", last);
-    cr_expect_not_null(strstr(last, "[feed.posts] path: /v1/x is the reader's own"), "%s", last);
+    cr_expect_not_null(strstr(last, ": [feed.posts] path: /v1/x is the reader's own"), "%s", last);
+    cr_expect_not_null(strstr(last, ".ini:"), "where it stands: %s", last);
+    cr_expect_eq(start_code(&c, "[feed.posts]\nrelatio = posts\n", "page", last), 2, "a page neither");
+    cr_expect_not_null(strstr(last, ".ini:"), "%s", last);
     cr_expect_eq(
         start_code(&c,
                    "[feed.posts]\nrelation = posts\ncolumns = id created_at\nworkspace_column = body\n"
