@@ -127,6 +127,11 @@ void client_refused(const struct client *c, const char *path, long status, const
     cr_assert_eq(json_integer_value(json_object_get(problem, "status")), status);
     cr_assert_not_null(json_object_get(problem, "request_id"));
     cr_assert_not_null(strstr(reply.headers, "application/problem+json"), "%s", reply.headers);
+    cr_assert_not_null(strstr(reply.headers, "Cache-Control: private, no-store"), "%s", reply.headers);
+    cr_assert_eq(strstr(reply.headers, "Retry-After: ") != NULL, status == 503 || status == 429, "%s",
+                 reply.headers);
+    cr_assert_eq(strstr(reply.headers, "WWW-Authenticate: Bearer error=") != NULL, status == 401, "%s",
+                 reply.headers);
     json_decref(problem);
     world_reply_done(&reply);
 }

@@ -146,6 +146,31 @@ static void check_activity(struct client *c)
     client_refused(c, ACTIVITY, 403, "not_a_member");
 }
 
+/* What a path of its own has in common with every feed's: ETag and 304, Link, HEAD, methods. */
+static void check_head_of_posts(struct client *c)
+{
+    struct world_reply reply;
+    char url[URL_MAX], match[64] = "If-None-Match: ";
+    snprintf(url, sizeof url, "%s/posts?limit=1", c->base);
+    world_http("HEAD", url, NULL, NULL, &reply);
+    cr_expect_eq(reply.status, 200);
+    cr_expect_not_null(strstr(reply.headers, "Cache-Control: private, no-cache"), "%s", reply.headers);
+    cr_expect_not_null(strstr(reply.headers, "Link: <?limit=1&cursor="), "%s", reply.headers);
+    const char *tag = strstr(reply.headers, "ETag: W/");
+    cr_assert_not_null(tag, "%s", reply.headers);
+    tag += strlen("ETag: ");
+    snprintf(match + strlen(match), sizeof match - strlen(match), "%.*s", (int)strcspn(tag, "\r\n"), tag);
+    world_reply_done(&reply);
+    world_http("GET", url, (const char *[]){match, NULL}, NULL, &reply);
+    printf("posts: %s: %ld\n", match, reply.status);
+    cr_expect_eq(reply.status, 304);
+    world_reply_done(&reply);
+    world_http("DELETE", url, NULL, NULL, &reply);
+    cr_expect_eq(reply.status, 405);
+    cr_expect_not_null(strstr(reply.headers, "Allow: GET, HEAD"), "%s", reply.headers);
+    world_reply_done(&reply);
+}
+
 static void check_posts(struct client *c)
 {
     char names[256];
@@ -171,6 +196,7 @@ static void check_posts(struct client *c)
     client_refused(c, "/posts?contract=boundary", 400, "contract_not_offered");
     client_refused(c, "/v1/workspaces/w/feeds/posts", 404, "not_found");
     client_refused(c, "/postsx", 404, "not_found");
+    check_head_of_posts(c);
 }
 
 /* The same by the command line; its exit code. */
