@@ -46,5 +46,8 @@ enum status exports_filters(const struct feeds_entry *feed, const struct export_
                             struct page_query *query, struct fault *fault);
 /* An order's filters as they are kept, and its hash, from a query. ST_REJECT invalid_body: too long. */
 enum status exports_normalise(const struct page_query *query, struct exports_ask *ask, struct fault *fault);
+/* The order of an export of this feed, under the limits of the settings. Points into source and ask. */
+struct export_order exports_make_order(const struct export_settings *settings, const struct source *source,
+                                       const struct exports_ask *ask);
 
 #endif

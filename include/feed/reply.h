@@ -37,6 +37,10 @@ void reply_write_page(struct answer *answer, const struct ask *ask, const struct
 /* The weak tag of these parts, into etag[REPLY_ETAG_MAX]. */
 void reply_make_etag(const struct span *parts, size_t count, char *etag);
 
+/* What follows a page's items: "next_cursor":"…","prev_cursor":"…","has_more":true,"contract":"live". */
+void reply_write_walk(struct buffer *out, const char *next, const char *prev, bool has_more,
+                      enum cursor_contract contract);
+
 /* Answers the request; with 304 where it says that it has the page with this ETag already. */
 void reply_json(struct http_request *request, const struct answer *answer);
 

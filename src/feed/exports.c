@@ -227,22 +227,6 @@ enum status exports_normalise(const struct page_query *query, struct exports_ask
     return fits ? ST_OK : exports_refuse(fault, "invalid_body", "The filters are too long.");
 }
 
-/* Idempotency-Key: 1 to HTTP_IDEMPOTENCY_KEY_MAX visible ASCII characters. */
-static enum status exports_key(struct span key, struct fault *fault)
-{
-    if (key.at == NULL)
-        return ST_OK;
-    bool fits = key.bytes > 0 && key.bytes <= HTTP_IDEMPOTENCY_KEY_MAX;
-    for (size_t i = 0; fits && i < key.bytes; i++)
-        fits = key.at[i] > ' ' && key.at[i] <= '~';
-    if (fits)
-        return ST_OK;
-    fault_set(fault, "invalid_parameter", "Idempotency-Key takes 1 to %d visible ASCII characters.",
-              HTTP_IDEMPOTENCY_KEY_MAX);
-    fault_set_field(fault, "Idempotency-Key");
-    return ST_REJECT;
-}
-
 enum status exports_order(struct asked *asked, const struct parameters_input *input, struct fault *fault)
 {
     struct exports_ask *ask = &asked->export;
@@ -251,10 +235,8 @@ enum status exports_order(struct asked *asked, const struct parameters_input *in
     if (asked->feed->source->auth == SOURCE_OPEN)
         return exports_refuse(fault, "not_found", "This feed is nobody's, and nobody's export can be made.");
     exports_begin(asked, input);
-    ask->key = http_request_header(asked->request, HTTP_IDEMPOTENCY_KEY);
+    ask->key = http_request_header(asked->request, HTTP_IDEMPOTENCY_KEY); /* judged with the head */
     enum status status = parameters_none(input, fault);
-    if (status == ST_OK)
-        status = exports_key(ask->key, fault);
     if (status == ST_OK)
         status = export_body_parse(input->body, &body, fault);
     if (status == ST_OK)
@@ -267,13 +249,12 @@ enum status exports_order(struct asked *asked, const struct parameters_input *in
 
 /* ---- what is sent -------------------------------------------------------------------------------------- */
 
-enum status exports_order_send(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+struct export_order exports_make_order(const struct export_settings *settings, const struct source *source,
+                                       const struct exports_ask *ask)
 {
-    const struct exports_ask *ask = &asked->export;
-    const struct export_settings *settings = &asked->settings->exports;
-    struct export_order order = {
+    return (struct export_order){
         .of = ask->of,
-        .source = asked->feed->source,
+        .source = source,
         .filters = {ask->filters, ask->filters_bytes},
         .format = span_of(export_format_name(ask->format)),
         .key = ask->key,
@@ -282,6 +263,12 @@ enum status exports_order_send(struct db *db, const struct asked *asked, uint64_
         .stored_max = (int64_t)settings->stored_max,
         .stored_bytes_max = (int64_t)settings->stored_bytes_max,
     };
+}
+
+enum status exports_order_send(struct db *db, const struct asked *asked, uint64_t tag, struct fault *fault)
+{
+    struct export_order order =
+        exports_make_order(&asked->settings->exports, asked->feed->source, &asked->export);
     return export_create_send(db, &order, tag, fault);
 }
 
@@ -453,23 +440,30 @@ enum status exports_delete_write(const struct asked *asked, const struct db_resu
     return exports_missing(asked, db_result_bool(result, 0, 0), fault);
 }
 
-enum status exports_rows_write(const struct asked *asked, const struct db_result *result,
-                               const struct keys *keys, struct answer *answer, struct fault *fault)
+/* The export whose rows are asked for, when they may be read. */
+static enum status exports_readable(const struct asked *asked, const struct db_result *result,
+                                    struct export *export, struct fault *fault)
 {
-    (void)keys;
-    (void)answer;
     struct export_asker asker;
-    struct export export;
-    export_open(result, 0, &asker, &export);
-    if (!export.found)
+    export_open(result, 0, &asker, export);
+    if (!export->found)
         return exports_missing(asked, asker.member, fault);
-    enum status status = exports_judge_rows(asked->feeds, result, &export, fault);
-    if (status == ST_OK && asked->export.range.after > export.rows) {
+    enum status status = exports_judge_rows(asked->feeds, result, export, fault);
+    if (status == ST_OK && asked->export.range.after > export->rows) {
         fault_set(fault, "invalid_parameter", "The export has fewer rows than that.");
         fault_set_field(fault, "after");
         return ST_REJECT;
     }
     return status;
+}
+
+enum status exports_rows_write(const struct asked *asked, const struct db_result *result,
+                               const struct keys *keys, struct answer *answer, struct fault *fault)
+{
+    (void)keys;
+    (void)answer;
+    struct export export;
+    return exports_readable(asked, result, &export, fault);
 }
 
 /* ---- pages of an export -------------------------------------------------------------------------------- */
@@ -569,16 +563,7 @@ static void exports_page_end(const struct exports_page *page, const char *next, 
 {
     struct buffer *out = answer->body;
     buffer_add_text(out, "],");
-    json_out_name(out, "next_cursor");
-    json_out_string(out, span_of(next));
-    buffer_add_byte(out, ',');
-    json_out_name(out, "prev_cursor");
-    json_out_string(out, span_of(prev));
-    buffer_add_byte(out, ',');
-    json_out_name(out, "has_more");
-    buffer_add_text(out, next[0] != '\0' ? "true," : "false,");
-    json_out_name(out, "contract");
-    json_out_string(out, span_of(cursor_contract_name(CURSOR_EXPORT_SNAPSHOT)));
+    reply_write_walk(out, next, prev, next[0] != '\0', CURSOR_EXPORT_SNAPSHOT);
     buffer_add_byte(out, '}');
     exports_link(answer->link, page->walk->limit, next, "next");
     exports_link(answer->link, page->walk->limit, prev, "prev");
@@ -590,9 +575,7 @@ enum status exports_pages_write(const struct asked *asked, const struct db_resul
     struct export export;
     char next[CURSOR_TEXT_MAX + 1], prev[CURSOR_TEXT_MAX + 1];
     struct exports_page page = {.walk = &asked->walk, .export = &export, .keys = keys};
-    enum status status = exports_rows_write(asked, result, keys, answer, fault);
-    if (status == ST_OK)
-        status = exports_judge_rows(asked->feeds, result, &export, fault);
+    enum status status = exports_readable(asked, result, &export, fault);
     if (status == ST_OK)
         status = exports_check_cursor(asked, &page, fault);
     if (status != ST_OK)

@@ -44,23 +44,14 @@ static enum status once_refuse(struct fault *fault, const char *code, const char
 
 static enum status once_order(struct once_export *e, struct fault *fault)
 {
-    const struct export_settings *settings = &e->once->setup->settings->exports;
     struct export_asker asker;
     struct export export;
     struct db_result *result = NULL;
-    struct export_order order = {
-        .of = e->ask.of,
-        .source = e->once->feed->source,
-        .filters = {e->ask.filters, e->ask.filters_bytes},
-        .format = span_of(export_format_name(e->ask.format)),
-        .hash = {(const char *)e->ask.hash, sizeof e->ask.hash},
-        .open_max = (int64_t)settings->open_max,
-        .stored_max = (int64_t)settings->stored_max,
-        .stored_bytes_max = (int64_t)settings->stored_bytes_max,
-        .fill = true,
-        .owner = e->lease.owner,
-        .lease_ms = e->lease.lease_ms,
-    };
+    struct export_order order =
+        exports_make_order(&e->once->setup->settings->exports, e->once->feed->source, &e->ask);
+    order.fill = true;
+    order.owner = e->lease.owner;
+    order.lease_ms = e->lease.lease_ms;
     enum status status =
         once_wait(e->once->db, export_create_send(e->once->db, &order, 0, fault), &result, fault);
     if (status != ST_OK)

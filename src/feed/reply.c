@@ -101,6 +101,21 @@ void reply_make_etag(const struct span *parts, size_t count, char *etag)
     snprintf(etag, REPLY_ETAG_MAX, "W/\"%.20s\"", hex);
 }
 
+void reply_write_walk(struct buffer *out, const char *next, const char *prev, bool has_more,
+                      enum cursor_contract contract)
+{
+    json_out_name(out, "next_cursor");
+    json_out_string(out, span_of(next));
+    buffer_add_byte(out, ',');
+    json_out_name(out, "prev_cursor");
+    json_out_string(out, span_of(prev));
+    buffer_add_byte(out, ',');
+    json_out_name(out, "has_more");
+    buffer_add_text(out, has_more ? "true," : "false,");
+    json_out_name(out, "contract");
+    json_out_string(out, span_of(cursor_contract_name(contract)));
+}
+
 void reply_write_page(struct answer *answer, const struct ask *ask, const struct page *page,
                       const struct parameters_cursors *cursors)
 {
@@ -121,16 +136,7 @@ void reply_write_page(struct answer *answer, const struct ask *ask, const struct
                                      span_of(contract)};
         reply_make_etag(parts, sizeof parts / sizeof parts[0], answer->etag);
     }
-    json_out_name(out, "next_cursor");
-    json_out_string(out, span_of(cursors->next));
-    buffer_add_byte(out, ',');
-    json_out_name(out, "prev_cursor");
-    json_out_string(out, span_of(cursors->prev));
-    buffer_add_byte(out, ',');
-    json_out_name(out, "has_more");
-    buffer_add_text(out, page->has_more ? "true," : "false,");
-    json_out_name(out, "contract");
-    json_out_string(out, span_of(contract));
+    reply_write_walk(out, cursors->next, cursors->prev, page->has_more, ask->from.contract);
     if (source->settled == NULL)
         buffer_add_text(out, ",\"gapless\":false");
     buffer_add_byte(out, '}');
